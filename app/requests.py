@@ -1,0 +1,61 @@
+"""What an answer is asked with: turns, sampling, drafting; and what a pair is loaded with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .decoding.sampling import Sampling
+
+Role = Literal["system", "user", "assistant"]
+Speculate = Literal["auto", "always", "off"]
+DrafterKind = Literal["model", "lookup", "both"]
+DraftSampling = Literal["sampled", "argmax"]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One message of a conversation; an answer keeps the token ids it was decoded as."""
+
+    role: Role
+    text: str
+    token_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drafting:
+    """How drafts are made and how long they may be."""
+
+    speculate: Speculate = "auto"
+    drafter: DrafterKind = "model"
+    draft_max: int = 4
+    draft_p_min: float = 0.5
+    """Drafting stops before a token that the draft itself gives less than this."""
+    draft_sampling: DraftSampling = "sampled"
+
+
+@dataclass(frozen=True)
+class AnswerOptions:
+    """Everything that shapes one answer."""
+
+    sampling: Sampling = field(default_factory=Sampling)
+    drafting: Drafting = field(default_factory=Drafting)
+    max_tokens: int | None = None
+    """The most tokens to emit; `None` leaves the context as the only limit."""
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """Which models to load and how; a zero leaves the choice to specchat."""
+
+    target: str
+    draft: str | None = None
+    ctx_size: int = 0
+    threads: int = 0
+    gpu_layers: int = -1
+    gpu_layers_draft: int = -1
+    cache_type_k: str = "f16"
+    cache_type_v: str = "f16"
+    flash_attn: Literal["auto", "on", "off"] = "auto"
+    chat_template: str | None = None
+    """The text of a jinja template that replaces the model's own."""
