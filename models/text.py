@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Sequence
 
 
 class TextDecoder:
@@ -23,6 +24,37 @@ class TextDecoder:
         """What is left of an unfinished character, as U+FFFD; the decoder can then be used anew."""
         rest = self._decoder.decode(b"", final=True)
         self._decoder.reset()
+        return rest
+
+
+class StopTexts:
+    """Finds the texts that end an answer, and holds back what may yet become one."""
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = tuple(stops)
+        self._held = ""
+        self.found = False
+
+    def take(self, text: str) -> str:
+        """What may be shown now that this text has come; nothing after a stop text ever is."""
+        if not self._stops or self.found:
+            return "" if self.found else text
+        held = self._held + text
+        ends = [held.index(stop) for stop in self._stops if stop in held]
+        if ends:
+            self.found = True
+            self._held = ""
+            return held[: min(ends)]
+        keep = max(
+            (size for stop in self._stops for size in range(len(stop)) if held.endswith(stop[:size])),
+            default=0,
+        )
+        self._held = held[len(held) - keep :]
+        return held[: len(held) - keep]
+
+    def finish(self) -> str:
+        """What was held back and became no stop text."""
+        rest, self._held = self._held, ""
         return rest
 
 

@@ -8,11 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from gguf_writing import TOKENS, write_gguf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from specchat.models.errors import ModelFileError
 from specchat.models.gguf_file import read_header
+from tests.models.gguf_writing import TOKENS, write_gguf
 
 
 def refusal(path: Path | str, **arguments: bool) -> str:

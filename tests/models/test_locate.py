@@ -5,6 +5,7 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
+
 from specchat.models import locate
 from specchat.models.errors import ModelFileError
 from specchat.models.locate import locate_model, packaged_demo_model

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from specchat.models.gguf_file import GgufHeader, Vocabulary
 from specchat.models.pair import judge
 

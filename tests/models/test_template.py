@@ -6,6 +6,7 @@ from datetime import datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from specchat.models.errors import TemplateError
 from specchat.models.template import ChatTemplate
 

@@ -2,6 +2,7 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from specchat.models.text import TextDecoder, readable_token
 
 
