@@ -104,8 +104,9 @@ def load_pair(
     verdict = judge(target_header, draft_header) if draft_header else None
     if verdict is not None and draft_header is not None and not verdict.usable:
         raise PairError(
-            f"{draft_header.path.name} cannot draft for {target_header.path.name}: {verdict.reasons[0]}; "
-            "choose a draft of the target's own family, or start without --draft"
+            f"{draft_header.path.name} cannot draft for {target_header.path.name}. "
+            f"{' '.join(verdict.reasons[:2])} "
+            "Choose a draft of the target's own family, or start without --draft."
         )
     size = options.ctx_size or min(DEFAULT_CONTEXT, target_header.train_context or DEFAULT_CONTEXT)
     loader = _Loader(options, size, emit, cancelled, clock)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from specchat.models.llama import Context, Model
-from tests.tiny_models import TinyPair, write_tiny_pair
+from tests.tiny_models import EXACT, TinyPair, write_tiny_pair
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def tiny_pair(tmp_path_factory: pytest.TempPathFactory) -> TinyPair:
 @pytest.fixture(scope="session")
 def ending_pair(tmp_path_factory: pytest.TempPathFactory) -> TinyPair:
     """A pair whose answers end by themselves after some tens of tokens."""
-    return write_tiny_pair(tmp_path_factory.mktemp("ending"), noise=0.05, end_bias=0.35)
+    return write_tiny_pair(tmp_path_factory.mktemp("ending"), noise=0.05, ends=True)
 
 
 @pytest.fixture(scope="session")
@@ -40,8 +40,8 @@ def models(tiny_pair: TinyPair) -> Iterator[tuple[Model, Model]]:
 
 @pytest.fixture
 def contexts(models: tuple[Model, Model]) -> Iterator[tuple[Context, Context]]:
-    """Empty contexts of the tiny pair, target and draft."""
-    target, draft = (Context(model, size=512, threads=1, chunk=64) for model in models)
+    """Empty contexts of the tiny pair, target and draft, exact to single precision."""
+    target, draft = (Context(model, size=512, threads=1, chunk=64, **EXACT) for model in models)
     yield target, draft
     target.close()
     draft.close()

@@ -10,6 +10,9 @@ import numpy as np
 
 LAYERS, WIDTH, HEADS, FEED_FORWARD, TRAIN_CONTEXT = 2, 64, 4, 128, 2048
 
+EXACT = {"flash_attn": "off", "cache_type_k": "f32", "cache_type_v": "f32"}
+"""Context settings under which nothing is rounded to half precision."""
+
 SPECIAL_TOKENS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
 END_OF_TEXT = 256 + SPECIAL_TOKENS.index("<|endoftext|>")
 END_OF_TURN = 256 + SPECIAL_TOKENS.index("<|im_end|>")
@@ -41,7 +44,7 @@ def write_tiny_model(
     seed: int = 1,
     noise: float = 0.0,
     sharpness: float = 6.0,
-    end_bias: float = 0.0,
+    ends: bool = False,
     dtype: type[np.floating] = np.float32,
     template: str | None = CHATML,
     extra_tokens: int = 0,
@@ -50,7 +53,7 @@ def write_tiny_model(
     """Write a llama-architecture model with random weights.
 
     `noise` disturbs the weights that `seed` gives: a draft is its target plus noise. `sharpness` scales the
-    output matrix. `end_bias` makes the token that ends a turn likelier.
+    output matrix. The token that ends a turn is as likely as any other where the model `ends`, else rare.
     """
     weights = np.random.default_rng(seed)
     disturbance = np.random.default_rng(seed + 1000)
@@ -82,8 +85,8 @@ def write_tiny_model(
         values = weights.standard_normal(shape)
         values += noise * disturbance.standard_normal(shape)
         if name == "output.weight":
-            values[256 : 256 + len(SPECIAL_TOKENS)] *= 0.05  # special tokens are rare
-            values[END_OF_TURN] += end_bias
+            rare = [token for token in range(256, len(tokens)) if not (ends and token == END_OF_TURN)]
+            values[rare] *= 0.05
         writer.add_tensor(name, (values * scale).astype(dtype if len(shape) > 1 else np.float32))
 
     def norm(name: str) -> None:

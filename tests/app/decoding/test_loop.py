@@ -15,7 +15,7 @@ from specchat.app.decoding.sampling import Distribution, Sampler, Sampling
 from specchat.app.decoding.stats import Round
 from specchat.models.errors import PassError
 from specchat.models.llama import Context, Model
-from tests.tiny_models import END_OF_TURN
+from tests.tiny_models import END_OF_TURN, EXACT
 
 GREEDY = Sampling(temperature=0.0)
 
@@ -76,7 +76,7 @@ def plain(target: Context, prompt: list[int], sampling: Sampling = GREEDY, **mor
 
 
 def fresh_row(model: Model, tokens: list[int]) -> np.ndarray:
-    context = Context(model, size=len(tokens) + 1, threads=1, chunk=512)
+    context = Context(model, size=len(tokens) + 1, threads=1, chunk=512, **EXACT)
     row = context.decode(tokens, 1)[0].copy()
     context.close()
     return row
@@ -130,7 +130,7 @@ def test_after_every_round_the_cache_is_that_of_a_fresh_context(
     models: tuple[Model, Model], prompt: list[int], right: list[int]
 ):
     """Each round proposes so many right tokens, then wrong ones: any accept length is met."""
-    target = Context(models[0], size=256, threads=1, chunk=256)
+    target = Context(models[0], size=256, threads=1, chunk=256, **EXACT)
     answer = plain(target, prompt)
     proposals: list[list[int]] = []
     at = 0
@@ -146,7 +146,7 @@ def test_after_every_round_the_cache_is_that_of_a_fresh_context(
         assert length == done.accepted
         assert text[:-1] == target.tokens
         found = target.decode([text[-1]], 1)[0].copy()
-        np.testing.assert_allclose(found, fresh_row(models[0], text), atol=2e-3)
+        np.testing.assert_allclose(found, fresh_row(models[0], text), atol=2e-5)
         target.truncate(len(text) - 1)
     target.close()
 
