@@ -33,9 +33,9 @@ from .pacing import RefreshPacer
 from .session import Session
 from .transcript.entries import NoticeEntry, NoticeKind
 from .transcript.widget import Transcript
+from .widgets.lines import Lines
 from .widgets.panel import Panel
 from .widgets.prompt import Prompt
-from .widgets.quiet import Quiet
 from .widgets.status import CompactFigures, Keys, StateLine
 
 IDLE_DELAY = 0.5
@@ -85,7 +85,7 @@ class SpecchatApp(App[int]):
         with Horizontal(id="middle"):
             yield Transcript(id="transcript")
             yield Panel(id="panel")
-        yield Quiet(id="legend")
+        yield Lines(id="legend")
         yield StateLine(id="state")
         yield CompactFigures(id="figures")
         yield Prompt(id="prompt")
@@ -98,7 +98,7 @@ class SpecchatApp(App[int]):
         self.state = self.query_one(StateLine)
         self.figures = self.query_one(CompactFigures)
         self.prompt = self.query_one(Prompt)
-        self.query_one("#legend", Quiet).show(texts.origin_legend())
+        self.query_one("#legend", Lines).show([texts.origin_legend()])
         self.prompt.focus()
         if self._notice:
             self.say(self._notice)

@@ -260,7 +260,8 @@ class Incoming:
         session.loaded = None
         self._end_loading()
         self._app.panel.models(None)
-        self._app.panel.memory(None, psutil.Process(os.getpid()).memory_info().rss)
+        self._app.panel.memory(None, _resident(os.getpid()))
+        self._app.panel.draw()
         self._app.state.forget()
         self._app.say(f"{message}\n{texts.RESTART}", "error")
         self._activity("engine gone, Ctrl+R restarts")
@@ -301,15 +302,16 @@ class Incoming:
         self._figures_changed = False
         if sample:
             app.panel.sample(stats, self._speed)
-        if app.panel.display:
-            app.panel.figures(stats, self._speed)
-            app.panel.context(*self._context)
+        app.panel.figures(stats, self._speed)
+        app.panel.context(*self._context)
+        app.panel.draw()
         app.figures.draw(stats, self._speed, *self._context)
         if stats.target_passes:
             app.state.set(state=stats.state, reason=stats.reason)
 
     def _draw_memory(self) -> None:
         self._app.panel.memory(_resident(self._app.engine.pid), _resident(os.getpid()))
+        self._app.panel.draw()
 
 
 def _resident(pid: int | None) -> int | None:

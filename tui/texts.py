@@ -60,13 +60,12 @@ def answer_figures(stats: AnswerStats) -> str:
 def origin_legend() -> Content:
     """What the styles of the origin view mean."""
     return Content.assemble(
-        "Coloured by origin: ",
-        ("the draft's, accepted", ORIGIN_STYLES["accepted"]),
-        "   ",
-        ("the target's correction", ORIGIN_STYLES["correction"]),
-        "   ",
+        ("origin  ", _FAINT),
+        ("accepted from the draft", ORIGIN_STYLES["accepted"]),
+        "  ",
+        ("corrected by the target", ORIGIN_STYLES["correction"]),
+        "  ",
         ("the target's own", ORIGIN_STYLES["target"]),
-        ("   Ctrl+O shows Markdown again", _FAINT),
     )
 
 

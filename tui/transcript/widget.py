@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from rich.segment import Segment
+from rich.style import Style as RichStyle
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -38,6 +39,7 @@ class Transcript(ScrollView, can_focus=False):
         self._height = 0
         self._ink: Ink | None = None
         self._following = True
+        self._blank_strip: Strip | None = None
 
     @property
     def ink(self) -> Ink:
@@ -151,7 +153,7 @@ class Transcript(ScrollView, can_focus=False):
     def notify_style_update(self) -> None:
         """Draw everything in the new theme's colours."""
         super().notify_style_update()
-        self._ink = None
+        self._ink = self._blank_strip = None
         if self.is_attached:
             self._layout_all()
 
@@ -176,16 +178,43 @@ class Transcript(ScrollView, can_focus=False):
         return self.entries[index].lines[y - self._starts[index]]
 
     def render_line(self, y: int) -> Strip:
-        """One line of what is in view."""
+        """One line of what is in view, with the places of its characters, for the mouse to select."""
         y += self.scroll_offset.y
         line = self.line_at(y)
-        if line is None:
-            return Strip.blank(self.size.width, self.visual_style.rich_style).apply_offsets(0, y)
-        strip = line.strip
+        strip = self._blank if line is None else line.strip
+        return strip.apply_offsets(0 if line is None else -line.indent, y)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """What is in view, as it is drawn: lines are ready when they come here."""
+        top = self.scroll_offset.y
+        filters = self.get_line_filters()
+        background = self.background_colors[1]
         selection = self.text_selection
-        if selection is not None and (span := selection.get_span(y)) is not None:
-            strip = self._selected(line, *span)
-        return strip.apply_offsets(-line.indent, y)
+        strips: list[Strip] = []
+        for y in range(top + crop.y, top + crop.bottom):
+            line = self.line_at(y)
+            if line is None:
+                strip = self._blank
+            elif selection is not None and (span := selection.get_span(y)) is not None:
+                strip = self._selected(line, *span)
+            else:
+                strip = line.strip
+            for each in filters:
+                strip = strip.apply_filter(each, background)
+            strips.append(strip)
+        if crop.column_span != (0, self.ink.width):
+            strips = [strip.crop_extend(crop.x, crop.right, self._blank_style) for strip in strips]
+        return strips
+
+    @property
+    def _blank_style(self) -> RichStyle:
+        return self.visual_style.rich_style
+
+    @property
+    def _blank(self) -> Strip:
+        if self._blank_strip is None or self._blank_strip.cell_length != self.ink.width:
+            self._blank_strip = Strip.blank(self.ink.width, self._blank_style)
+        return self._blank_strip
 
     def _selected(self, line: Line, start: int, end: int) -> Strip:
         start, end = line.indent + max(0, start), line.indent + (len(line.text) if end == -1 else end)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 
-from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.content import Content
 
 from ...app.decoding.stats import AnswerStats
 from ...app.events import Loaded, ModelInfo
 from .. import figures
-from .quiet import Quiet
+from .lines import Lines
 
 INNER = 30
 HISTORY = INNER
 POSITIONS = 8
 """Draft positions that get a bar."""
+NOTHING = Content("")
 _DIM = "$text-muted"
 _FAINT = "$text-disabled"
 
@@ -30,34 +29,31 @@ def _title(text: str) -> Content:
     return Content.assemble((text, "bold $text-primary"))
 
 
-def _lines(*lines: Content) -> Content:
-    return Content("\n").join(lines)
-
-
-class Panel(Vertical):
+class Panel(Lines):
     """Shows figures as they are measured; the app tells it when."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+        super().__init__(left=2, right=2, id=id)
         self._speeds: deque[float] = deque(maxlen=HISTORY)
         self._rates: deque[float] = deque(maxlen=HISTORY)
         self._drafted = 0
         self._accepted = 0
-
-    def compose(self) -> ComposeResult:
-        """One text for each thing that changes at its own pace."""
-        yield Quiet(id="speed", classes="section")
-        yield Quiet(id="acceptance", classes="section")
-        yield Quiet(id="context", classes="section")
-        yield Quiet(id="memory", classes="section")
-        yield Quiet(id="models", classes="section")
-
-    def on_mount(self) -> None:
-        """Everything is there from the start, not measured."""
+        self._sections: dict[str, list[Content]] = {}
         self.figures(AnswerStats(), None)
         self.context(0, 0)
         self.memory(None, None)
         self.models(None)
+
+    def on_mount(self) -> None:
+        """Everything is there from the start, not measured."""
+        self.draw()
+
+    def draw(self) -> None:
+        """Bring what is seen up to date."""
+        lines = [NOTHING]
+        for section in self._sections.values():
+            lines += [*section, NOTHING]
+        self.show(lines)
 
     def begin_answer(self) -> None:
         """A new answer counts from nothing."""
@@ -73,14 +69,14 @@ class Panel(Vertical):
             self._drafted, self._accepted = stats.drafted, stats.accepted
 
     def figures(self, stats: AnswerStats, tokens_per_second: float | None) -> None:
-        """Show the figures of an answer."""
+        """Take the figures of an answer."""
         speedup = figures.times(stats.speedup)
         speed = f"{figures.rate(tokens_per_second)} tok/s"
         self._show(
             "speed",
             _title("Speed"),
             _pair(speed, speedup, ("bold", "bold $text-success")),
-            Content(figures.sparkline(self._speeds, INNER) or " ").stylize("$primary 70%"),
+            Content(figures.sparkline(self._speeds, INNER)).stylize("$primary 70%"),
             _pair("plain baseline", f"{figures.rate(stats.baseline_tokens_per_second)} tok/s"),
             _pair("first token after", figures.seconds(stats.ttft_s)),
         )
@@ -90,7 +86,7 @@ class Panel(Vertical):
             "acceptance",
             _title("Acceptance"),
             _pair(rate, of, ("bold", _DIM)),
-            Content(figures.sparkline(self._rates, INNER, top=1.0) or " ").stylize("$secondary 80%"),
+            Content(figures.sparkline(self._rates, INNER, top=1.0)).stylize("$secondary 80%"),
             _pair("tokens per pass", figures.plain_number(stats.tokens_per_pass)),
             *self._positions(stats),
         )
@@ -114,7 +110,7 @@ class Panel(Vertical):
         return rows
 
     def context(self, used: int, size: int) -> None:
-        """Show how full the context is."""
+        """Take how full the context is."""
         if not size:
             self._show("context", _title("Context"), Content(figures.NOT_MEASURED))
             return
@@ -133,7 +129,7 @@ class Panel(Vertical):
         )
 
     def memory(self, engine: int | None, own: int | None) -> None:
-        """Show how much memory the engine and the screen hold."""
+        """Take how much memory the engine and the screen hold."""
         self._show(
             "memory",
             _title("Memory"),
@@ -142,7 +138,7 @@ class Panel(Vertical):
         )
 
     def models(self, loaded: Loaded | None) -> None:
-        """Show what is loaded."""
+        """Take what is loaded."""
         if loaded is None:
             self._show("models", _title("Models"), Content.assemble(("none loaded", _DIM)))
             return
@@ -161,4 +157,4 @@ class Panel(Vertical):
         ]
 
     def _show(self, section: str, *lines: Content) -> None:
-        self.query_one(f"#{section}", Quiet).show(_lines(*lines))
+        self._sections[section] = list(lines)

@@ -7,12 +7,12 @@ from textual.content import Content
 from ...app.decoding.stats import AnswerStats, State
 from .. import figures
 from ..actions import KEYS
-from .quiet import Quiet
+from .lines import Lines
 
 MORE_BELOW = "↓ more below, End"
 
 
-class StateLine(Quiet):
+class StateLine(Lines):
     """Drafting or plain, and why; at the right, what is going on."""
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -43,11 +43,12 @@ class StateLine(Quiet):
 
     def on_resize(self) -> None:
         """Use the new width."""
+        super().on_resize()
         self.draw()
 
     def draw(self) -> None:
         """Bring the line up to date."""
-        width = self.size.width
+        width = self.room
         if not width:
             return
         if self._state == "drafting":
@@ -64,10 +65,10 @@ class StateLine(Quiet):
         room = width - right.cell_length - 2
         left = left.truncate(max(12, room), ellipsis=True)
         gap = max(1, width - left.cell_length - right.cell_length)
-        self.show(Content.assemble(left, " " * gap, right))
+        self.show([Content.assemble(left, " " * gap, right)])
 
 
-class CompactFigures(Quiet):
+class CompactFigures(Lines):
     """The figures that matter most, on one line, for a screen without room for the panel."""
 
     def draw(self, stats: AnswerStats, tokens_per_second: float | None, used: int, size: int) -> None:
@@ -78,10 +79,10 @@ class CompactFigures(Quiet):
             f"speed-up {figures.times(stats.speedup)}",
             f"context {figures.count(used)}/{figures.count(size)}" if size else "context -",
         ]
-        self.show(Content(" · ".join(parts)))
+        self.show([Content(" · ".join(parts))])
 
 
-class Keys(Quiet):
+class Keys(Lines):
     """The keys, from the registry."""
 
     def on_mount(self) -> None:
@@ -90,4 +91,4 @@ class Keys(Quiet):
         for key in KEYS:
             if key.footer:
                 parts += [(key.shown, "bold $text-primary"), (f" {key.footer}   ", "$text-muted")]
-        self.show(Content.assemble(*parts))
+        self.show([Content.assemble(*parts)])
