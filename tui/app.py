@@ -31,6 +31,7 @@ from .engine_client import EngineClient
 from .incoming import Incoming
 from .pacing import RefreshPacer
 from .session import Session
+from .transcript.code import warm_up
 from .transcript.entries import NoticeEntry, NoticeKind
 from .transcript.widget import Transcript
 from .widgets.lines import Lines
@@ -107,6 +108,7 @@ class SpecchatApp(App[int]):
     def _begin(self) -> None:
         self.start_engine()
         self._tick()
+        self.call_after_refresh(warm_up)
 
     def start_engine(self) -> None:
         """Start the engine's process where there is none, and load the models."""

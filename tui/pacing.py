@@ -30,7 +30,8 @@ class RefreshPacer:
     def next_delay(self, cpu: float) -> float:
         """Seconds to wait, given this thread's CPU time now; all it did since the last call counts."""
         if self._last_cpu is not None:
-            spent = max(0.0, cpu - self._last_cpu)
-            self._cost += 0.3 * (spent - self._cost)
+            # One costly moment, such as a resize, does not hold the text back for seconds.
+            spent = min(max(0.0, cpu - self._last_cpu), self._longest * self._share)
+            self._cost += 0.2 * (spent - self._cost)
         self._last_cpu = cpu
         return min(self._longest, max(self._shortest, self._cost / self._share))

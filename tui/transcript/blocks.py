@@ -5,11 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})([^\n]*)")
-_LIST_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)")
+_LIST_ITEM = re.compile(r"( {0,3})([-*+]|\d{1,9}[.)])(?:\s|$)")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _ENOUGH_TO_TELL = 4
 """Characters of an unfinished line that say what kind of line it is."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A stretch of Markdown that is rendered by itself."""
+
+    text: str
+    tight: bool = False
+    """The next item of a list without a blank line before it."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +41,21 @@ class Fence:
 class BlockSplitter:
     """Takes text as it comes; gives back each block once it is complete.
 
-    A block ends with its closing fence, after a heading, and at a blank line outside fences, unless
-    what follows the blank line still belongs to it: an indented line, or the next item of a list.
-    Every character is looked at once, and the blocks and the open rest join to the text as it came.
+    A block ends with its closing fence, after a heading, before the next item of a list, and at a
+    blank line outside fences unless an indented line follows it. Every character is looked at once,
+    and the blocks and the open rest join to the text as it came.
     """
 
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._partial = ""
+        self._written = False
+        """The open block has a line that is not blank."""
+        self._tight = False
         self._fence: Fence | None = None
         self._top_fence = False
-        self._in_list = False
+        self._item_indent: int | None = None
+        """In a list: from which column on a line belongs to the open item."""
         self._blank_seen = False
 
     @property
@@ -56,18 +69,19 @@ class BlockSplitter:
         return self._partial
 
     @property
-    def open_text(self) -> str:
+    def open(self) -> Block:
         """The block that is still being written."""
-        return "".join(self._lines) + self._partial
+        text = "".join(self._lines) + self._partial
+        return Block(text, self._tight and _LIST_ITEM.match(text) is not None)
 
     @property
     def fence(self) -> Fence | None:
         """The fence that the open block is, if it is nothing but a fence."""
         return self._fence if self._top_fence else None
 
-    def feed(self, text: str) -> list[str]:
+    def feed(self, text: str) -> list[Block]:
         """Take more text; return the blocks that it completes."""
-        blocks: list[str] = []
+        blocks: list[Block] = []
         *complete, rest = text.split("\n")
         for line in complete:
             self._take_line(self._partial + line + "\n", blocks)
@@ -77,10 +91,10 @@ class BlockSplitter:
             self._end_at_gap(self._partial, blocks)
         return blocks
 
-    def _take_line(self, line: str, blocks: list[str]) -> None:
+    def _take_line(self, line: str, blocks: list[Block]) -> None:
         if self._fence is not None:
             self._lines.append(line)
-            if self._fence.is_closed_by(line.lstrip(" ") if not self._top_fence else line):
+            if self._fence.is_closed_by(line if self._top_fence else line.lstrip(" ")):
                 top = self._top_fence
                 self._fence, self._top_fence = None, False
                 if top:
@@ -88,35 +102,51 @@ class BlockSplitter:
             return
         if not line.strip():
             self._lines.append(line)
-            self._blank_seen = any(part.strip() for part in self._lines)
+            self._blank_seen = self._written
             return
         if self._blank_seen:
             self._end_at_gap(line, blocks)
-        opening = _FENCE.match(line.lstrip(" ") if self._in_list else line)
-        if opening is not None and not (opening[2][0] == "`" and "`" in opening[3]):
-            self._fence = Fence(opening[2], opening[3].strip().split(" ")[0])
-            self._top_fence = not (self._in_list and line.startswith(" "))
-            if self._top_fence:
-                self._end(blocks)
-            self._lines.append(line)
-            return
-        if _HEADING.match(line) and not self._in_list:
+        item = _LIST_ITEM.match(line)
+        if item is not None and (self._item_indent is None or len(item[1]) < self._item_indent):
+            in_list = self._item_indent is not None
             self._end(blocks)
-            self._lines.append(line)
-            self._end(blocks)
+            # Blank lines that follow an item end its block, so that only a tight list arrives here.
+            self._tight = in_list and not any(not part.strip() for part in self._lines)
+            self._item_indent = len(item[1]) + len(item[2]) + 1
+        elif self._starts_otherwise(line, blocks):
             return
-        self._in_list = self._in_list or _LIST_ITEM.match(line) is not None
+        self._written = True
         self._lines.append(line)
 
-    def _end_at_gap(self, line: str, blocks: list[str]) -> None:
+    def _starts_otherwise(self, line: str, blocks: list[Block]) -> bool:
+        """Take a line that begins a fence or is a heading."""
+        nested = self._item_indent is not None and line.startswith(" ")
+        opening = _FENCE.match(line.lstrip(" ") if nested else line)
+        if opening is not None and not (opening[1][0] == "`" and "`" in opening[2]):
+            self._fence = Fence(opening[1], opening[2].strip().split(" ")[0])
+            self._top_fence = not nested
+            if not nested:
+                self._end(blocks)
+        elif nested or not _HEADING.match(line):
+            return False
+        else:
+            self._end(blocks)
+            self._lines.append(line)
+            self._written = True
+            self._end(blocks)
+            return True
+        self._written = True
+        self._lines.append(line)
+        return True
+
+    def _end_at_gap(self, line: str, blocks: list[Block]) -> None:
         self._blank_seen = False
-        goes_on = line[0] in " \t" or (self._in_list and _LIST_ITEM.match(line) is not None)
-        if not goes_on:
+        if line[0] not in " \t":
             self._end(blocks)
 
-    def _end(self, blocks: list[str]) -> None:
-        if any(part.strip() for part in self._lines):
-            blocks.append("".join(self._lines))
+    def _end(self, blocks: list[Block]) -> None:
+        if self._written:
+            blocks.append(Block("".join(self._lines), self._tight))
             self._lines = []
-        self._in_list = False
-        self._blank_seen = False
+        self._written = self._tight = self._blank_seen = False
+        self._item_indent = None

@@ -36,6 +36,12 @@ def known_language(name: str) -> str:
     return name
 
 
+def warm_up() -> None:
+    """Do what the first code costs, imports and regular expressions, while nobody waits for tokens."""
+    for language in ("python", "bash", "json"):
+        highlighted("import this", language)
+
+
 def highlighted(code: str, language: str) -> Content:
     """Code with the colours of its language."""
     if not code:

@@ -8,14 +8,14 @@ from typing import Protocol
 
 from textual.content import Content
 
-from .blocks import BlockSplitter
+from .blocks import Block, BlockSplitter
 from .code import highlighted
 from .ink import Ink, Line, Row, printable
 from .markdown import markdown_rows
 
-TAIL_LIMIT = 900
+TAIL_LIMIT = 2000
 """An open block up to this long is drawn as Markdown each time; a longer one as plain text."""
-SLICE = 16
+SLICE = 4
 """Lines of code that are coloured together; those before them stay as they are."""
 
 Patch = tuple[int, list[Line]]
@@ -63,7 +63,10 @@ class Flow:
 
 
 class CodeFlow:
-    """A fence that is being written: whole lines in colour, a slice at a time, the last one plain."""
+    """A fence that is being written: whole lines in colour, a slice at a time, the last one plain.
+
+    A string over many lines may have the wrong colour until the answer ends and is drawn as a whole.
+    """
 
     def __init__(self, language: str) -> None:
         self._language = language
@@ -110,7 +113,7 @@ class LiveMarkdown:
 
     def __init__(self) -> None:
         self._splitter = BlockSplitter()
-        self._blocks: list[str] = []
+        self._blocks: list[Block] = []
         self._kept = 0
         """Lines of complete blocks."""
         self._gap = 0
@@ -133,16 +136,19 @@ class LiveMarkdown:
         kept = self._kept
         lines: list[Line] = []
         if self._blocks:
+            if self._code is not None:
+                # What is drawn of the fence stands; drawing it anew would cost all its lines at once.
+                kept, lines = self._end_fence(self._code, self._blocks.pop(0).text, ink, bar)
             for block in self._blocks:
-                lines += _below(kept + len(lines), _block_lines(block, ink, bar), ink, bar)
+                lines += _below(kept + len(lines), block.tight, _block_lines(block.text, ink, bar), ink, bar)
             self._blocks.clear()
-            self._kept += len(lines)
+            self._kept = kept + len(lines)
             self._long = self._code = None
         open_kept, open_lines = self._draw_open(ink, bar)
         self._fresh.clear()
         if open_kept:
             return self._kept + self._gap + open_kept, open_lines
-        spaced = _below(self._kept, open_lines, ink, bar)
+        spaced = _below(self._kept, self._splitter.open.tight, open_lines, ink, bar)
         self._gap = len(spaced) - len(open_lines)
         return kept, lines + spaced
 
@@ -151,7 +157,7 @@ class LiveMarkdown:
         if splitter.fence is not None:
             return self._draw_fence(ink, bar, splitter.fence.language)
         if self._long is None:
-            text = splitter.open_text
+            text = splitter.open.text
             if len(text) <= TAIL_LIMIT:
                 return 0, _block_lines(text, ink, bar)
             self._long = Flow()
@@ -170,10 +176,15 @@ class LiveMarkdown:
         self._code_seen = len(lines)
         return self._code.draw(ink, bar)
 
+    def _end_fence(self, code: CodeFlow, source: str, ink: Ink, bar: Content) -> Patch:
+        code.feed_lines(source.splitlines(keepends=True)[self._code_seen : -1], "")
+        code_kept, lines = code.draw(ink, bar)
+        return self._kept + self._gap + code_kept, lines
 
-def _below(above: int, lines: list[Line], ink: Ink, bar: Content) -> list[Line]:
+
+def _below(above: int, tight: bool, lines: list[Line], ink: Ink, bar: Content) -> list[Line]:
     """The lines, after a blank one where something stands above them."""
-    return ink.lines(Row(Content("")), bar) + lines if lines and above else lines
+    return ink.lines(Row(Content("")), bar) + lines if lines and above and not tight else lines
 
 
 def _block_lines(source: str, ink: Ink, bar: Content) -> list[Line]:

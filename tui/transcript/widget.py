@@ -8,6 +8,7 @@ from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual.geometry import Region, Size
 from textual.message import Message
+from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
@@ -23,6 +24,10 @@ class Transcript(ScrollView, can_focus=False):
     no children: an entry's lines are made when it changes, and only those in view are drawn, so that
     the cost of a token does not grow with the conversation.
     """
+
+    # The size of what is scrolled concerns the scroll bar only: the layout of the screen that Textual
+    # would do for it costs as much as drawing the line.
+    virtual_size = Reactive(Size(0, 0), repaint=False)
 
     class FollowChanged(Message):
         """The view has left the end of the transcript, or come back to it."""
@@ -128,6 +133,7 @@ class Transcript(ScrollView, can_focus=False):
         size = Size(0, self._height)
         if size != self.virtual_size:
             self.virtual_size = size
+            self._scroll_update(size)
             if self._following:
                 self.scroll_end(animate=False, immediate=True)
 
