@@ -1,0 +1,323 @@
+"""What the engine says, put on the screen."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+
+from ..app.decoding.stats import AnswerStats
+from ..app.events import (
+    Cancel,
+    Died,
+    Event,
+    Failed,
+    Finished,
+    Loaded,
+    LoadProgress,
+    PrefillProgress,
+    Progress,
+)
+from . import texts
+from .transcript.entries import AnswerEntry, LoadingEntry, NoticeEntry, PromptEntry
+
+if TYPE_CHECKING:
+    from .app import SpecchatApp
+
+PANEL_INTERVAL = 0.5
+MEMORY_INTERVAL = 2.0
+HINT_SECONDS = 4.0
+ANSWERING = "answering, Esc stops"
+WAITS = "waits for the models; Esc takes it back"
+
+
+class Incoming:
+    """Turns events into what is seen; it runs in the screen's own thread, called by its timer."""
+
+    def __init__(self, app: SpecchatApp) -> None:
+        self._app = app
+        self._session = app.session
+        self._loading: LoadingEntry | None = None
+        self._asked: PromptEntry | None = None
+        self._answer: AnswerEntry | None = None
+        self._grown = False
+        self._stats = AnswerStats()
+        self._speed: float | None = None
+        self._context = (0, 0)
+        self._panel_due = 0.0
+        self._memory_due = 0.0
+        self._figures_changed = False
+        self._hint_until = 0.0
+
+    def take(self, event: Event) -> None:
+        """One event."""
+        match event:
+            case LoadProgress():
+                if self._loading is not None:
+                    self._loading.take(event)
+                    self._app.transcript.changed(self._loading)
+                    self._activity(f"loading the {event.role}, {100 * event.fraction:.0f} %")
+            case Loaded():
+                self._loaded(event)
+            case PrefillProgress():
+                if self._session.phase == "answering":
+                    who = "" if event.role == "target" else " for the draft"
+                    self._activity(f"reading the prompt{who}, {event.done} of {event.total}, Esc stops")
+            case Progress():
+                self._progress(event)
+            case Finished():
+                self._finished(event)
+            case Failed():
+                self._failed(event.message)
+            case Died():
+                self.died(event.message)
+
+    def draw(self, now: float) -> None:
+        """Draw what changed since the last time, each thing at its own pace."""
+        app = self._app
+        if self._hint_until and now >= self._hint_until:
+            self._hint_until = 0.0
+            self._activity(self._resting())
+        if self._grown and self._answer is not None:
+            self._grown = False
+            app.transcript.grow(self._answer)
+        if self._figures_changed and now >= self._panel_due:
+            self._panel_due = now + PANEL_INTERVAL
+            self._draw_figures(sample=self._session.busy)
+        if (self._session.busy or self._session.phase == "loading") and now >= self._memory_due:
+            self._memory_due = now + MEMORY_INTERVAL
+            self._draw_memory()
+
+    # Loading.
+
+    def begin_loading(self) -> None:
+        """A load has been asked for."""
+        if self._session.phase == "dead":
+            return
+        self._session.phase = "loading"
+        self._session.loaded = None
+        self._loading = LoadingEntry()
+        self._app.transcript.add(self._loading)
+        self._activity("loading")
+
+    def wait_with(self, text: str) -> None:
+        """Keep a prompt until the models are there."""
+        self._session.waiting = text
+        self._asked = PromptEntry(text, WAITS)
+        self._app.transcript.add(self._asked)
+
+    def take_back(self) -> str:
+        """Give the waiting prompt back to be edited."""
+        text = self._session.waiting or ""
+        self._session.waiting = None
+        if self._asked is not None:
+            self._app.transcript.drop(self._asked)
+            self._asked = None
+        return text
+
+    def _loaded(self, event: Loaded) -> None:
+        app, session = self._app, self._session
+        session.loaded = event
+        session.phase = "ready"
+        summary = NoticeEntry(texts.loaded_summary(event))
+        if self._loading is not None:
+            app.transcript.replace(self._loading, summary)
+            self._loading = None
+        else:
+            app.transcript.add(summary)
+        app.panel.models(event)
+        self._context = (0, event.context_size)
+        app.state.set(state=event.state, reason=event.reason)
+        self._draw_figures(sample=False)
+        self._draw_memory()
+        self._activity("ready")
+        if session.waiting is not None:
+            text, session.waiting = session.waiting, None
+            asked, self._asked = self._asked, None
+            self.begin_answer(text, asked)
+
+    # Answers.
+
+    def begin_answer(self, text: str, entry: PromptEntry | None = None) -> None:
+        """Send a prompt, and make room for its answer."""
+        app = self._app
+        if entry is None:
+            entry = PromptEntry(text)
+            app.transcript.add(entry)
+        else:
+            entry.mark = ""
+            app.transcript.changed(entry)
+        self._asked = entry
+        self._answer = AnswerEntry()
+        app.transcript.add(self._answer)
+        app.panel.begin_answer()
+        app.pacer.restart(time.thread_time())
+        command = self._session.ask(text)
+        self._activity("reading the prompt, Esc stops")
+        app.send(command)
+
+    def stop(self) -> None:
+        """Ask the engine to stop; the answer ends when it says so."""
+        self._session.phase = "stopping"
+        self._activity("stopping")
+        self._app.send(Cancel())
+
+    def clear(self) -> None:
+        """Begin a new conversation, after the running answer has stopped."""
+        session = self._session
+        if session.busy:
+            session.clear_when_stopped = True
+            if session.phase == "answering":
+                self.stop()
+            return
+        session.clear()
+        self._app.transcript.clear()
+        if self._loading is not None:
+            self._app.transcript.add(self._loading)
+        if session.waiting is not None and self._asked is not None:
+            self._app.transcript.add(self._asked)
+        self._context = (0, self._context[1])
+        self._app.say("A new conversation.")
+        self._draw_figures(sample=False)
+
+    def _progress(self, event: Progress) -> None:
+        if not self._session.busy or self._answer is None:
+            return
+        if event.pieces:
+            if not self._answer.pieces and self._session.phase == "answering":
+                self._activity(ANSWERING)
+            self._answer.take(event.pieces)
+            self._grown = True
+        self._stats = event.stats
+        self._speed = event.live_tokens_per_second
+        self._context = (event.context_used, event.context_size)
+        self._figures_changed = True
+
+    def _finished(self, event: Finished) -> None:
+        session, answer = self._session, self._answer
+        if not session.busy or answer is None:
+            return
+        kept = session.finished(event)
+        mark = texts.MARKS[event.reason]
+        if not kept:
+            mark = f"{mark or 'an empty answer'}; the prompt is not kept in the conversation"
+        self._stats = event.stats
+        self._speed = event.stats.tokens_per_second
+        self._context = (event.context_used, event.context_size)
+        self._end_answer(event.text, mark, texts.answer_figures(event.stats))
+        if event.dropped_turns:
+            plural = "turn was" if event.dropped_turns == 1 else f"{event.dropped_turns} turns were"
+            self._app.say(
+                f"The oldest {plural} not sent: the context holds no more. /clear begins a new conversation.",
+                "warning",
+            )
+        if session.clear_when_stopped:
+            self.clear()
+
+    def _end_answer(self, text: str, mark: str, figures: str) -> None:
+        assert self._answer is not None
+        self._answer.finish(text, mark, figures)
+        self._app.transcript.changed(self._answer)
+        self._answer = self._asked = None
+        self._grown = False
+        self._draw_figures(sample=False)
+        self._draw_memory()
+        self._activity("ready")
+
+    # What goes wrong.
+
+    def _failed(self, message: str) -> None:
+        session = self._session
+        if session.busy and self._answer is not None:
+            text = self._answer.text
+            kept = session.end_answer(text)
+            note = "" if kept else " The prompt is not kept in the conversation; Up brings it back."
+            self._end_answer(text, "failed" if text else "", "")
+            self._app.say(f"{message}{note}", "error")
+            if session.clear_when_stopped:
+                self.clear()
+        elif session.phase == "loading":
+            session.phase = "unloaded"
+            self._end_loading()
+            self._app.say(f"{message}\n{texts.RETRY}", "error")
+            self._activity("not loaded, Ctrl+R tries again")
+        else:
+            self._app.say(message, "error")
+
+    def died(self, message: str) -> None:
+        """The engine is gone: keep what there is, and say how to go on."""
+        session = self._session
+        if session.phase == "dead":
+            return
+        if session.busy and self._answer is not None:
+            text = self._answer.text
+            session.end_answer(text)
+            self._end_answer(text, "cut off" if text else "no answer", "")
+            session.clear_when_stopped = False
+        session.phase = "dead"
+        session.loaded = None
+        self._end_loading()
+        self._app.panel.models(None)
+        self._app.panel.memory(None, _resident(os.getpid()))
+        self._app.panel.draw()
+        self._app.state.forget()
+        self._app.say(f"{message}\n{texts.RESTART}", "error")
+        self._activity("engine gone, Ctrl+R restarts")
+
+    def _end_loading(self) -> None:
+        if self._loading is not None:
+            self._app.transcript.drop(self._loading)
+            self._loading = None
+        if self._session.waiting is not None:
+            # The prompt goes back to where it can be sent again.
+            text = self.take_back()
+            if not self._app.prompt.text.strip():
+                self._app.prompt.put(text)
+
+    # What is seen of it.
+
+    def hint(self, text: str) -> None:
+        """Say something for a moment, where it is said what goes on."""
+        self._hint_until = time.monotonic() + HINT_SECONDS
+        self._app.state.set(activity=text)
+
+    def _activity(self, text: str) -> None:
+        if not self._hint_until:
+            self._app.state.set(activity=text)
+
+    def _resting(self) -> str:
+        return {
+            "loading": "loading",
+            "ready": "ready",
+            "answering": ANSWERING,
+            "stopping": "stopping",
+            "unloaded": "not loaded, Ctrl+R tries again",
+            "dead": "engine gone, Ctrl+R restarts",
+        }[self._session.phase]
+
+    def _draw_figures(self, sample: bool) -> None:
+        app, stats = self._app, self._stats
+        self._figures_changed = False
+        if sample:
+            app.panel.sample(stats, self._speed)
+        app.panel.figures(stats, self._speed)
+        app.panel.context(*self._context)
+        app.panel.draw()
+        app.figures.draw(stats, self._speed, *self._context)
+        if stats.target_passes:
+            app.state.set(state=stats.state, reason=stats.reason)
+
+    def _draw_memory(self) -> None:
+        self._app.panel.memory(_resident(self._app.engine.pid), _resident(os.getpid()))
+        self._app.panel.draw()
+
+
+def _resident(pid: int | None) -> int | None:
+    if pid is None:
+        return None
+    try:
+        return psutil.Process(pid).memory_info().rss
+    except psutil.Error:
+        return None

@@ -1,0 +1,252 @@
+"""The transcript: one widget that draws only the lines that are seen."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from rich.segment import Segment
+from rich.style import Style as RichStyle
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import Reactive
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+
+from .entries import AnswerEntry, Entry, View
+from .ink import Ink, Line
+
+
+class Transcript(ScrollView, can_focus=False):
+    """Prompts, answers and notices, one under the other.
+
+    A transcript of widgets costs a layout of all of them for every line that is added. This one has
+    no children: an entry's lines are made when it changes, and only those in view are drawn, so that
+    the cost of a token does not grow with the conversation.
+    """
+
+    # The size of what is scrolled concerns the scroll bar only: the layout of the screen that Textual
+    # would do for it costs as much as drawing the line.
+    virtual_size = Reactive(Size(0, 0), repaint=False)
+
+    class FollowChanged(Message):
+        """The view has left the end of the transcript, or come back to it."""
+
+        def __init__(self, following: bool) -> None:
+            super().__init__()
+            self.following = following
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.view: View = "markdown"
+        self.entries: list[Entry] = []
+        self._starts: list[int] = []
+        self._height = 0
+        self._ink: Ink | None = None
+        self._following = True
+        self._blank_strip: Strip | None = None
+
+    @property
+    def ink(self) -> Ink:
+        """The ink for the present width and theme."""
+        width = max(1, self.scrollable_content_region.width)
+        if self._ink is None or self._ink.width != max(8, width):
+            self._ink = Ink(width, self.app.theme_variables)
+        return self._ink
+
+    @property
+    def following(self) -> bool:
+        """Whether the view stays at the end as text comes."""
+        return self._following
+
+    def add(self, entry: Entry) -> None:
+        """Put an entry at the end."""
+        self.entries.append(entry)
+        self._starts.append(0)
+        self.changed(entry)
+
+    def changed(self, entry: Entry) -> None:
+        """Draw an entry anew."""
+        if not self._laid_out:
+            return
+        before = len(entry.lines)
+        entry.layout(self.ink, self.view)
+        index = self.entries.index(entry)
+        self._place(index)
+        first = self._starts[index]
+        self._redraw(first, self._height if len(entry.lines) != before else first + before)
+
+    def replace(self, entry: Entry, by: Entry) -> None:
+        """Put an entry in another's place."""
+        by.lines = entry.lines
+        self.entries[self.entries.index(entry)] = by
+        self.changed(by)
+
+    def drop(self, entry: Entry) -> None:
+        """Take an entry away."""
+        index = self.entries.index(entry)
+        del self.entries[index]
+        self._place(index)
+        self._redraw(0, self._height + 1)
+
+    def clear(self) -> None:
+        """Take all entries away."""
+        self.entries.clear()
+        self._place(0)
+        self._redraw(0, 1)
+        self.to_end()
+
+    def grow(self, entry: AnswerEntry) -> None:
+        """Draw what has been added to the answer at the end."""
+        if not self._laid_out:
+            return
+        before = len(entry.lines)
+        first = entry.grow(self.ink)
+        index = len(self.entries) - 1 - self.entries[::-1].index(entry)
+        if len(entry.lines) != before:
+            self._place(index)
+        start = self._starts[index]
+        self._redraw(start + first, start + max(before, len(entry.lines)))
+
+    def show_view(self, view: View) -> None:
+        """Show answers as Markdown, or coloured by where their tokens came from."""
+        self.view = view
+        self._layout_all()
+
+    def to_end(self) -> None:
+        """Scroll to the end, and stay there."""
+        self._follow(True)
+        self.scroll_end(animate=False, immediate=True)
+
+    @property
+    def _laid_out(self) -> bool:
+        return self.size.width > 0
+
+    def _place(self, index: int) -> None:
+        """Work out where the entries from this one on start."""
+        del self._starts[index:]
+        y = 0 if index == 0 else self._starts[index - 1] + len(self.entries[index - 1].lines) + 1
+        for entry in self.entries[index:]:
+            self._starts.append(y)
+            y += len(entry.lines) + 1
+        self._height = max(0, y - 1) if self.entries else 0
+        size = Size(0, self._height)
+        if size != self.virtual_size:
+            self.virtual_size = size
+            self._scroll_update(size)
+            if self._following:
+                self.scroll_end(animate=False, immediate=True)
+
+    def _redraw(self, first: int, end: int) -> None:
+        top = self.scroll_offset.y
+        first, end = max(first - top, 0), min(end - top, self.size.height)
+        if end > first:
+            self.refresh(Region(0, first, self.size.width, end - first))
+
+    def _layout_all(self) -> None:
+        if not self._laid_out:
+            return
+        for entry in self.entries:
+            entry.layout(self.ink, self.view)
+        self._place(0)
+        self.refresh()
+
+    def _on_resize(self) -> None:
+        self._layout_all()
+        if self._following:
+            self.scroll_end(animate=False, immediate=True)
+
+    def notify_style_update(self) -> None:
+        """Draw everything in the new theme's colours."""
+        super().notify_style_update()
+        self._ink = self._blank_strip = None
+        if self.is_attached:
+            self._layout_all()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Notice when the view leaves the end, and when it comes back."""
+        super().watch_scroll_y(old_value, new_value)
+        if new_value >= self.max_scroll_y:
+            self._follow(True)
+        elif new_value < old_value:
+            self._follow(False)
+
+    def _follow(self, following: bool) -> None:
+        if following != self._following:
+            self._following = following
+            self.post_message(self.FollowChanged(following))
+
+    def line_at(self, y: int) -> Line | None:
+        """The line at a place in the whole transcript; `None` between entries."""
+        index = bisect_right(self._starts, y) - 1
+        if index < 0 or y - self._starts[index] >= len(self.entries[index].lines):
+            return None
+        return self.entries[index].lines[y - self._starts[index]]
+
+    def render_line(self, y: int) -> Strip:
+        """One line of what is in view, with the places of its characters, for the mouse to select."""
+        y += self.scroll_offset.y
+        line = self.line_at(y)
+        strip = self._blank if line is None else line.strip
+        return strip.apply_offsets(0 if line is None else -line.indent, y)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """What is in view, as it is drawn: lines are ready when they come here."""
+        top = self.scroll_offset.y
+        filters = self.get_line_filters()
+        background = self.background_colors[1]
+        selection = self.text_selection
+        strips: list[Strip] = []
+        for y in range(top + crop.y, top + crop.bottom):
+            line = self.line_at(y)
+            if line is None:
+                strip = self._blank
+            elif selection is not None and (span := selection.get_span(y)) is not None:
+                strip = self._selected(line, *span)
+            else:
+                strip = line.strip
+            for each in filters:
+                strip = strip.apply_filter(each, background)
+            strips.append(strip)
+        if crop.column_span != (0, self.ink.width):
+            strips = [strip.crop_extend(crop.x, crop.right, self._blank_style) for strip in strips]
+        return strips
+
+    @property
+    def _blank_style(self) -> RichStyle:
+        return self.visual_style.rich_style
+
+    @property
+    def _blank(self) -> Strip:
+        if self._blank_strip is None or self._blank_strip.cell_length != self.ink.width:
+            self._blank_strip = Strip.blank(self.ink.width, self._blank_style)
+        return self._blank_strip
+
+    def _selected(self, line: Line, start: int, end: int) -> Strip:
+        start, end = line.indent + max(0, start), line.indent + (len(line.text) if end == -1 else end)
+        style = self.screen.get_component_rich_style("screen--selection")
+        segments: list[Segment] = []
+        at = 0
+        for segment in line.strip:
+            text = segment.text
+            a, b = min(max(start - at, 0), len(text)), min(max(end - at, 0), len(text))
+            for part, chosen in ((text[:a], False), (text[a:b], True), (text[b:], False)):
+                if part:
+                    under = segment.style + style if chosen and segment.style else segment.style
+                    segments.append(Segment(part, under))
+            at += len(text)
+        return Strip(segments, line.strip.cell_length)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected text, with its own line breaks and none of the screen's."""
+        parts: list[str] = []
+        for y in range(self._height):
+            if (span := selection.get_span(y)) is None:
+                continue
+            line = self.line_at(y)
+            start, end = span
+            text = "" if line is None else line.text[max(0, start) : None if end == -1 else max(0, end)]
+            if parts and not (line is not None and line.continues):
+                parts.append("\n")
+            parts.append(text)
+        return "".join(parts), "\n"

@@ -1,0 +1,109 @@
+"""Where the user types."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.message import Message
+from textual.widgets import TextArea
+
+from ..actions import bindings
+
+PLACEHOLDER = "Ask something.  Enter sends, Ctrl+J makes a new line, Up brings back the last prompt, /help"
+SHORT_PLACEHOLDER = "Enter sends · Ctrl+J new line · /help"
+
+
+class Prompt(TextArea):
+    """A text that grows with its lines; Enter sends it, and Up brings back the one before."""
+
+    BINDINGS = bindings("prompt")
+
+    class Submitted(Message):
+        """The prompt is to be sent."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Scroll(Message):
+        """The transcript is to be scrolled: by pages, or to one of its ends."""
+
+        def __init__(self, pages: int = 0, to: str = "") -> None:
+            super().__init__()
+            self.pages = pages
+            self.to = to
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, compact=True, highlight_cursor_line=False, placeholder=PLACEHOLDER)
+        # A cursor that blinks wakes the program twice a second, and while an answer is decoded that
+        # time is the decoder's.
+        self.cursor_blink = False
+        self._sent: list[str] = []
+        self._at = 0
+        self._unsent = ""
+
+    def _on_resize(self) -> None:
+        super()._on_resize()
+        self.placeholder = PLACEHOLDER if self.size.width > len(PLACEHOLDER) else SHORT_PLACEHOLDER
+
+    def remember(self, text: str) -> None:
+        """Let Up bring this prompt back."""
+        if text and (not self._sent or self._sent[-1] != text):
+            self._sent.append(text)
+        self._at = len(self._sent)
+        self._unsent = ""
+
+    def put(self, text: str) -> None:
+        """Show a text to be edited."""
+        self.load_text(text)
+        self.move_cursor(self.document.end)
+
+    def action_submit(self) -> None:
+        """Send what is typed."""
+        if self.text.strip():
+            self.post_message(self.Submitted(self.text))
+
+    def action_newline(self) -> None:
+        """Begin a new line."""
+        self.insert("\n")
+
+    def action_earlier(self) -> None:
+        """One line up, or the prompt before."""
+        if self._at and self.navigator.is_first_wrapped_line(self.cursor_location):
+            if self._at == len(self._sent):
+                self._unsent = self.text
+            self._at -= 1
+            self.put(self._sent[self._at])
+        else:
+            self.action_cursor_up()
+
+    def action_later(self) -> None:
+        """One line down, or the prompt after."""
+        if self._at < len(self._sent) and self.navigator.is_last_wrapped_line(self.cursor_location):
+            self._at += 1
+            self.put(self._unsent if self._at == len(self._sent) else self._sent[self._at])
+        else:
+            self.action_cursor_down()
+
+    def action_page(self, pages: int) -> None:
+        """Scroll the transcript."""
+        self.post_message(self.Scroll(pages=pages))
+
+    def action_to_start(self) -> None:
+        """Show the start of the transcript."""
+        self.post_message(self.Scroll(to="start"))
+
+    def action_to_end(self) -> None:
+        """Show the end of the transcript."""
+        self.post_message(self.Scroll(to="end"))
+
+    def action_end(self) -> None:
+        """To the end of the line; from there, to the end of the transcript."""
+        if self.cursor_at_end_of_line:
+            self.post_message(self.Scroll(to="end"))
+        else:
+            self.action_cursor_line_end()
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        # Some terminals paste lines as they come from other systems.
+        event.text = event.text.replace("\r\n", "\n").replace("\r", "\n")
+        await super()._on_paste(event)
