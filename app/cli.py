@@ -95,7 +95,7 @@ def _demo(words: Sequence[str], open_chat: OpenChat) -> int:
     if options.target is None:
         options.target = str(_or_exit(parser, demo_model))
     load = load_options(parser, options)
-    if options.prompt is None and sys.stdin.isatty() and sys.stdout.isatty() and not options.json:
+    if options.prompt is None and _at_a_terminal() and not options.json:
         return _open_chat(parser, options, load, open_chat)
     if options.max_tokens is None:
         options.max_tokens = 256
@@ -116,10 +116,15 @@ def _inspect(words: Sequence[str]) -> int:
 
 
 def _open_chat(parser: Parser, options: argparse.Namespace, load: LoadOptions, open_chat: OpenChat) -> int:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not _at_a_terminal():
         parser.error('the chat needs a terminal; for one answer on stdout use specchat run -p "..."')
     answer = answer_options(parser, options)
     return open_chat(EngineProcess(log_file(options)), load, answer, options.system)
+
+
+def _at_a_terminal() -> bool:
+    """Whether there is a screen: Textual reads from standard input and draws on standard error."""
+    return all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
 def _answer_once(parser: Parser, options: argparse.Namespace, load: LoadOptions, prompt: str) -> int:

@@ -7,14 +7,16 @@ from pathlib import Path
 from ..models.locate import packaged_demo_model
 
 DEMO_PROMPT = """\
-Copy this shopping list exactly as it is, but replace milk by oat milk:
+Correct the spelling in this letter, and write the whole letter again:
 
-- 2 bottles of milk
-- 1 loaf of rye bread
-- 500 grams of tomatoes
-- 1 jar of strawberry jam
-- 6 eggs from the market
-- 1 packet of black tea
+Dear neighbours,
+
+On Saturday we will have a small party in our gardn, with musik until ten o'clock. If it is too loud, please \
+ring the bell. You are of course all invited. There will be cake, coffee and cold drinks, and the children can \
+play in the yard.
+
+Kind regards,
+the family from number seven
 """
 """Asks for an edit of a given text: most of the answer stands in the prompt."""
 

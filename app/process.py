@@ -15,6 +15,7 @@ import queue
 import signal
 import sys
 import threading
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -33,6 +34,9 @@ class EngineProcess:
         self._log_file = log_file
         self._process: SpawnProcess | None = None
         self._connection: Connection[Any, Any] | None = None
+        if os.name == "posix":
+            # Spawning needs multiprocessing's tracker, which wants a real stderr: a screen takes it away.
+            resource_tracker.ensure_running()
 
     @property
     def pid(self) -> int | None:

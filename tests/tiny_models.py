@@ -49,6 +49,9 @@ def write_tiny_model(
     template: str | None = CHATML,
     extra_tokens: int = 0,
     name: str = "Tiny",
+    architecture: str = "llama",
+    add_bos: bool = False,
+    special_tokens: tuple[str, ...] = (),
 ) -> Path:
     """Write a llama-architecture model with random weights.
 
@@ -57,7 +60,7 @@ def write_tiny_model(
     """
     weights = np.random.default_rng(seed)
     disturbance = np.random.default_rng(seed + 1000)
-    writer = gguf.GGUFWriter(path, "llama")
+    writer = gguf.GGUFWriter(path, architecture)
     writer.add_name(name)
     writer.add_context_length(TRAIN_CONTEXT)
     writer.add_embedding_length(WIDTH)
@@ -68,7 +71,12 @@ def write_tiny_model(
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_dimension_count(WIDTH // HEADS)
     writer.add_file_type(0 if dtype is np.float32 else 1)
-    tokens = [*byte_tokens(), *SPECIAL_TOKENS, *(f"<extra{index}>" for index in range(extra_tokens))]
+    tokens = [
+        *byte_tokens(),
+        *SPECIAL_TOKENS,
+        *(f"<extra{index}>" for index in range(extra_tokens)),
+        *special_tokens,
+    ]
     control = int(gguf.TokenType.CONTROL)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
@@ -77,7 +85,7 @@ def write_tiny_model(
     writer.add_token_merges(["h e"])
     writer.add_bos_token_id(END_OF_TEXT)
     writer.add_eos_token_id(END_OF_TURN)
-    writer.add_add_bos_token(False)
+    writer.add_add_bos_token(add_bos)
     if template is not None:
         writer.add_chat_template(template)
 

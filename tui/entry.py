@@ -17,7 +17,7 @@ def main() -> int:
 def _open_chat(engine: EngineProcess, load: LoadOptions, answer: AnswerOptions, system: str | None) -> int:
     from .app import run_chat  # Textual takes a while to import, and only the chat needs it
 
-    return run_chat(engine, load, answer, system)
+    return run_chat(engine, load, answer, system=system)
 
 
 if __name__ == "__main__":
