@@ -90,7 +90,7 @@ def _demo(words: Sequence[str], open_chat: OpenChat) -> int:
     add_model_options(parser, required=False)
     add_answer_options(parser)
     add_run_options(parser)
-    parser.set_defaults(drafter="lookup", draft_max=8, temp=0.0)
+    parser.set_defaults(drafter="lookup", temp=0.0)
     options = parser.parse_args(words)
     if options.target is None:
         options.target = str(_or_exit(parser, demo_model))

@@ -11,9 +11,9 @@ Correct the spelling in this letter, and write the whole letter again:
 
 Dear neighbours,
 
-On Saturday we will have a small party in our gardn, with musik until ten o'clock. If it is too loud, please \
-ring the bell. You are of course all invited. There will be cake, coffee and cold drinks, and the children can \
-play in the yard.
+On Saturday we will have a small party in our gardn, with musik until ten o'clock. If it is too loud, \
+please ring the bell. You are of course all invited. There will be cake, coffee and cold drinks, and the \
+children can play in the yard.
 
 Kind regards,
 the family from number seven

@@ -146,6 +146,8 @@ class GuardedPacing:
         self._rounds += 1
         if self._pause_left > 0:
             self._pause_left -= 1
+            if self._pause_left == 0:
+                self._reason = f"trying up to {self._draft_max} tokens a pass again"
             return
         plain = self._baseline.seconds_per_token
         if plain is None or (done.proposed == 0 and done.draft_s == 0.0):

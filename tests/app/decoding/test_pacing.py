@@ -127,3 +127,5 @@ def test_a_pause_is_counted_by_rounds_and_not_by_the_clock():
         assert f"in {left} tokens" in pacing.plan(4).reason
         pacing.observe(a_round(wall_s=1000.0))
     assert pacing.plan(4).length == 4
+    assert pacing.plan(4).state == "drafting"
+    assert pacing.plan(4).reason == "trying up to 4 tokens a pass again"
