@@ -83,7 +83,12 @@ def verify_answer(
 ) -> Verification:
     """Answer plain and drafted at temperature 0, without pauses, and compare token by token."""
 
+    pair = engine.pair
+    assert pair is not None
+
     def answered(speculate: str) -> Finished:
+        # From an empty cache: how a prompt was cut into passes is part of how its results are rounded.
+        pair.target.context.truncate(0)
         heard.finished = None
         drafting = replace(options.drafting, speculate=speculate)
         engine.ask(Ask(turns, replace(options, drafting=drafting)))
@@ -104,8 +109,6 @@ def verify_answer(
     )
     if plain.token_ids == drafted.token_ids:
         return Verification(True, shared, pass_size, drafted=stats.drafted, accepted=stats.accepted)
-    pair = engine.pair
-    assert pair is not None
     prompt = build_prompt(turns, pair.template, pair.target.model, pair.target.context.size).tokens
     noise, row = _measure(pair.target, prompt, list(plain.token_ids), shared, pass_size)
     logits = Sampler(options.sampling).adjusted(row, [*prompt, *plain.token_ids[:shared]])
