@@ -82,7 +82,6 @@ def verify_answer(
     engine: Engine, turns: tuple[Turn, ...], options: AnswerOptions, heard: Collector
 ) -> Verification:
     """Answer plain and drafted at temperature 0, without pauses, and compare token by token."""
-
     pair = engine.pair
     assert pair is not None
 
