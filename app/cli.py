@@ -129,7 +129,7 @@ def _at_a_terminal() -> bool:
 
 def _answer_once(parser: Parser, options: argparse.Namespace, load: LoadOptions, prompt: str) -> int:
     if prompt == "-":
-        prompt = sys.stdin.read()
+        prompt = sys.stdin.buffer.read().decode("utf-8", errors="replace")
     if not prompt.strip():
         parser.error("the prompt is empty")
     answer = answer_options(parser, options)

@@ -76,6 +76,9 @@ class Pair:
         notes = list(self.verdict.reasons) if self.verdict else []
         if self.template.note:
             notes.append(self.template.note)
+        size, trained = self.target.context.size, self.target.model.train_context
+        if size > trained:
+            notes.append(f"The context is {size:,} tokens, and the target was trained for {trained:,}.")
         return tuple(notes)
 
     def close(self) -> None:

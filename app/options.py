@@ -30,7 +30,7 @@ def add_model_options(parser: argparse.ArgumentParser, *, required: bool) -> Non
     group.add_argument(
         "-c",
         "--ctx-size",
-        type=_count,
+        type=_context,
         default=0,
         metavar="N",
         help="tokens of context (default: 8192, or what the model was trained for if less)",
@@ -260,6 +260,7 @@ def _number(
     return convert
 
 
+_context = _number(int, "a whole number from 64 on", lambda value: value >= 64)
 _count = _number(int, "a whole number from 1 on", lambda value: value >= 1)
 _natural = _number(int, "a whole number from 0 on", lambda value: value >= 0)
 _draft_length = _number(int, f"a whole number from 1 to {MAX_DRAFT}", lambda value: 1 <= value <= MAX_DRAFT)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import logging
 import os
@@ -10,6 +12,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
+from typing import cast
 
 from .engine import Engine
 from .events import Ask, Event, Failed, Finished, Load, Loaded, LoadProgress, PrefillProgress, Progress
@@ -36,6 +39,9 @@ def run_once(
     """Load, answer, report; returns the exit code."""
     if log_file is not None:
         logging.basicConfig(level=logging.INFO, filename=log_file, format="%(asctime)s %(message)s")
+    with contextlib.suppress(AttributeError):
+        # An answer may hold what a terminal cannot write.
+        cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     turns = ((Turn("system", system),) if system else ()) + (Turn("user", prompt),)
     output = _Output(name, streaming=not as_json)
     interrupt = _Interrupt()
