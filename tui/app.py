@@ -29,7 +29,7 @@ from .actions import (
 )
 from .engine_client import EngineClient
 from .incoming import Incoming
-from .pacing import RefreshPacer
+from .pacing import SHORTEST, RefreshPacer
 from .session import Session
 from .transcript.code import warm_up
 from .transcript.entries import NoticeEntry, NoticeKind
@@ -39,9 +39,9 @@ from .widgets.panel import Panel
 from .widgets.prompt import Prompt
 from .widgets.status import CompactFigures, Keys, StateLine
 
+LOADING_DELAY = 0.1
 IDLE_DELAY = 0.5
 """Seconds between looks at an engine that has nothing to say."""
-LOADING_DELAY = 0.1
 NARROW = 100
 """Columns under which the panel folds away."""
 
@@ -66,7 +66,9 @@ class SpecchatApp(App[int]):
         title: str = "",
         notice: str = "",
         theme: str = themes.DARK.name,
+        delays: tuple[float, float, float] = (SHORTEST, LOADING_DELAY, IDLE_DELAY),
     ) -> None:
+        """`delays` are the seconds between looks at the engine: answering at the least, loading, idle."""
         super().__init__()
         self.animation_level = "none"
         for known in (themes.DARK, themes.LIGHT):
@@ -77,7 +79,8 @@ class SpecchatApp(App[int]):
         self.engine = engine
         self.load = load
         self.session = Session(answer, system)
-        self.pacer = RefreshPacer()
+        self.pacer = RefreshPacer(shortest=delays[0])
+        self._delays = delays
         self._notice = notice
         self._incoming = Incoming(self)
 
@@ -112,13 +115,14 @@ class SpecchatApp(App[int]):
 
     def start_engine(self) -> None:
         """Start the engine's process where there is none, and load the models."""
-        if self.session.phase == "dead" or self.engine.pid is None:
+        gone = self.session.phase == "dead" or self.engine.pid is None
+        self._incoming.begin_loading()
+        if gone:
             try:
                 self.engine.start()
             except OSError as error:
                 self._incoming.died(f"The engine could not be started: {error}")
                 return
-        self._incoming.begin_loading()
         self.send(Load(self.load))
 
     def send(self, command: Command) -> None:
@@ -135,7 +139,7 @@ class SpecchatApp(App[int]):
             self._incoming.take(event)
         self._incoming.draw(time.monotonic())
         if not self.session.busy:
-            delay = LOADING_DELAY if self.session.phase == "loading" else IDLE_DELAY
+            delay = self._delays[1 if self.session.phase == "loading" else 2]
         self.set_timer(delay, self._tick)
 
     def say(self, text: str | Content, kind: NoticeKind = "info") -> None:
@@ -175,9 +179,9 @@ class SpecchatApp(App[int]):
         if session.phase == "ready":
             self._incoming.begin_answer(text)
         else:
+            self._incoming.wait_with(text)
             if session.phase in ("dead", "unloaded"):
                 self.start_engine()
-            self._incoming.wait_with(text)
         self.transcript.to_end()
 
     def _carry_out(self, wish: Intent) -> None:
@@ -248,6 +252,8 @@ class SpecchatApp(App[int]):
         if self.session.phase in ("dead", "unloaded"):
             self.start_engine()
             self.transcript.to_end()
+        else:
+            self._incoming.hint("the engine is running")
 
     def action_copy(self) -> None:
         """Copy what is selected, in the transcript or in the prompt; with nothing selected, stop."""

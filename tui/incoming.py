@@ -43,6 +43,7 @@ class Incoming:
         self._asked: PromptEntry | None = None
         self._answer: AnswerEntry | None = None
         self._grown = False
+        self._load_changed = False
         self._stats = AnswerStats()
         self._speed: float | None = None
         self._context = (0, 0)
@@ -57,7 +58,7 @@ class Incoming:
             case LoadProgress():
                 if self._loading is not None:
                     self._loading.take(event)
-                    self._app.transcript.changed(self._loading)
+                    self._load_changed = True
                     self._activity(f"loading the {event.role}, {100 * event.fraction:.0f} %")
             case Loaded():
                 self._loaded(event)
@@ -80,6 +81,9 @@ class Incoming:
         if self._hint_until and now >= self._hint_until:
             self._hint_until = 0.0
             self._activity(self._resting())
+        if self._load_changed and self._loading is not None:
+            app.transcript.changed(self._loading)
+        self._load_changed = False
         if self._grown and self._answer is not None:
             self._grown = False
             app.transcript.grow(self._answer)
@@ -94,8 +98,6 @@ class Incoming:
 
     def begin_loading(self) -> None:
         """A load has been asked for."""
-        if self._session.phase == "dead":
-            return
         self._session.phase = "loading"
         self._session.loaded = None
         self._loading = LoadingEntry()
@@ -255,7 +257,8 @@ class Incoming:
             text = self._answer.text
             session.end_answer(text)
             self._end_answer(text, "cut off" if text else "no answer", "")
-            session.clear_when_stopped = False
+            if session.clear_when_stopped:
+                self.clear()
         session.phase = "dead"
         session.loaded = None
         self._end_loading()

@@ -52,10 +52,11 @@ class Row:
 class Ink:
     """The width and the theme that lines are made for."""
 
-    def __init__(self, width: int, variables: Mapping[str, str]) -> None:
+    def __init__(self, width: int, theme: Mapping[str, str]) -> None:
         self.width = max(8, width)
         self.text_width = min(self.width - 1, READABLE)
-        self._variables = dict(variables)
+        self.theme = theme
+        """The values of the design tokens."""
         self._styles: dict[str, Style] = {}
         self.drawn = 0
         """Characters laid out so far: what drawing costs, told without a clock."""
@@ -67,7 +68,7 @@ class Ink:
         found = self._styles.get(style)
         if found is None:
             try:
-                found = Style.parse(style, self._variables)
+                found = Style.parse(style, dict(self.theme))
             except Exception:  # Textual's parser raises several kinds; an unknown style is no style
                 found = Style.null()
             self._styles[style] = found

@@ -159,9 +159,10 @@ class Transcript(ScrollView, can_focus=False):
     def notify_style_update(self) -> None:
         """Draw everything in the new theme's colours."""
         super().notify_style_update()
+        if self._ink is None or self._ink.theme is self.app.theme_variables:
+            return
         self._ink = self._blank_strip = None
-        if self.is_attached:
-            self._layout_all()
+        self._layout_all()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Notice when the view leaves the end, and when it comes back."""
