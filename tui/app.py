@@ -132,12 +132,15 @@ class SpecchatApp(App[int]):
         except (OSError, ValueError) as error:
             self._incoming.died(f"The engine does not answer: {error}")
 
-    def _tick(self) -> None:
-        """Take what has arrived, draw it, and choose when to look again."""
-        delay = self.pacer.next_delay(time.thread_time())
+    def look(self) -> None:
+        """Take what the engine has said, and draw it."""
         for event in self.engine.drain():
             self._incoming.take(event)
         self._incoming.draw(time.monotonic())
+
+    def _tick(self) -> None:
+        delay = self.pacer.next_delay(time.thread_time())
+        self.look()
         if not self.session.busy:
             delay = self._delays[1 if self.session.phase == "loading" else 2]
         self.set_timer(delay, self._tick)

@@ -87,8 +87,8 @@ class ScriptedEngine:
 
 
 def chat(engine: ScriptedEngine, **more) -> SpecchatApp:
-    """The chat on this engine, which looks at it often enough for a test."""
-    more.setdefault("delays", (0.01, 0.01, 0.01))
+    """The chat on this engine; it looks at it when a test waits, since a timer would never let it idle."""
+    more.setdefault("delays", (60.0, 60.0, 60.0))
     return SpecchatApp(engine, LoadOptions("big.gguf", "small.gguf"), AnswerOptions(), **more)
 
 
@@ -98,14 +98,20 @@ async def wait_until(pilot: Pilot, true: Callable[[], bool], seconds: float = 5.
     while not true():
         if asyncio.get_running_loop().time() > deadline:
             raise AssertionError(f"still not so after {seconds} s:\n{seen(pilot.app)}")
-        await pilot.pause(0.01)
-    await pilot.pause()
+        pilot.app.look()
+        await pilot.pause()
 
 
 def seen(app) -> str:
     """What stands in the transcript, all of it, and in the lines below."""
-    lines = [line.text for entry in app.transcript.entries for line in entry.lines]
-    return "\n".join([*lines, app.state.text, app.figures.text])
+    lines = [line for entry in app.transcript.entries for line in entry.lines]
+    text = "".join(("" if line.continues else "\n") + line.text for line in lines)
+    return "\n".join([text, app.state.text, app.figures.text])
+
+
+async def loading(pilot: Pilot, engine: ScriptedEngine) -> None:
+    """Wait until the engine has been told to load."""
+    await wait_until(pilot, lambda: bool(engine.told))
 
 
 async def ready(pilot: Pilot) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from specchat.app.events import Finished
 from specchat.app.decoding.stats import AnswerStats
+from specchat.app.events import Finished
 from specchat.app.requests import AnswerOptions, Turn
 from specchat.tui import actions, figures, texts
 from specchat.tui.pacing import RefreshPacer

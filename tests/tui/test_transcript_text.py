@@ -20,11 +20,11 @@ def ink(width: int = 60) -> Ink:
     return Ink(width, THEME)
 
 
+PARTS = ["word ", "two words", "\n", "\n\n", "- item", "1. first", "  indented", "```", "```python\n"]
+PARTS += ["# Title\n", "> quote", "| a | b |\n", "|---|---|\n", "**bold**", "`code`", "~~~", "\t", "é漢"]
+PARTS += ["    code\n", "* * *\n"]
 markdown_texts = st.lists(
-    st.sampled_from(
-        ["word ", "two words", "\n", "\n\n", "- item", "1. first", "  indented", "```", "```python\n", "# Title\n"]
-        + ["> quote", "| a | b |\n", "|---|---|\n", "**bold**", "`code`", "~~~", "\t", "é漢", "    code\n", "* * *\n"]
-    ),
+    st.sampled_from(PARTS),
     max_size=60,
 ).map("".join)
 

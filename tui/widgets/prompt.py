@@ -41,8 +41,8 @@ class Prompt(TextArea):
         self._at = 0
         self._unsent = ""
 
-    def _on_resize(self) -> None:
-        super()._on_resize()
+    def on_resize(self) -> None:
+        """Say the keys in as many words as there is room for."""
         self.placeholder = PLACEHOLDER if self.size.width > len(PLACEHOLDER) else SHORT_PLACEHOLDER
 
     def remember(self, text: str) -> None:
@@ -103,7 +103,6 @@ class Prompt(TextArea):
         else:
             self.action_cursor_line_end()
 
-    async def _on_paste(self, event: events.Paste) -> None:
-        # Some terminals paste lines as they come from other systems.
+    def on_paste(self, event: events.Paste) -> None:
+        """Take line ends as they come from other systems; the text area then inserts the text."""
         event.text = event.text.replace("\r\n", "\n").replace("\r", "\n")
-        await super()._on_paste(event)

@@ -42,8 +42,7 @@ class StateLine(Lines):
         self._state, self._reason = None, ""
 
     def on_resize(self) -> None:
-        """Use the new width."""
-        super().on_resize()
+        """Use the new width; Textual calls the base class's handler as well."""
         self.draw()
 
     def draw(self) -> None:
