@@ -51,9 +51,9 @@ def answer_figures(stats: AnswerStats) -> str:
     if stats.tokens_per_second is not None:
         parts.append(f"{figures.rate(stats.tokens_per_second)} tok/s")
     if stats.acceptance_rate is not None:
-        parts.append(f"{figures.percent(stats.acceptance_rate)} of {stats.drafted} drafted accepted")
+        parts.append(f"{figures.percent(stats.acceptance_rate)} accepted")
     if stats.speedup is not None:
-        parts.append(f"{figures.times(stats.speedup)} plain")
+        parts.append(figures.times(stats.speedup))
     return " · ".join(parts)
 
 

@@ -196,4 +196,4 @@ def test_an_answers_figures_leave_out_what_was_not_measured():
         accepted=6,
         baseline_tokens_per_second=8.0,
     )
-    assert texts.answer_figures(drafted).endswith("60 % of 10 drafted accepted · 1.50× plain")
+    assert texts.answer_figures(drafted).endswith("60 % accepted · 1.50×")

@@ -202,3 +202,7 @@ def test_selected_text_of_a_wrapped_line_joins_without_a_break():
     assert len(lines) > 1
     assert "".join(line.text for line in lines) == "one two three four five six seven eight"
     assert [line.continues for line in lines] == [False] + [True] * (len(lines) - 1)
+
+
+def test_a_line_of_code_wider_than_the_screen_goes_on_after_a_sign():
+    assert rendered("```\n" + "abcdefghij" * 3 + "\n```", 24) == ["▎ abcdefghijabcdefghi", "▎ ↪ jabcdefghij"]

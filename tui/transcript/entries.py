@@ -117,7 +117,7 @@ class LoadingEntry(Entry):
                     Content.assemble(
                         (f"{progress.role:<7}", "$text-muted"),
                         ("━" * done, "$primary"),
-                        ("━" * (room - done), "$text-disabled"),
+                        ("─" * (room - done), "$text-disabled"),
                         f"{100 * progress.fraction:>5.0f} %  ",
                         (name, "$text-muted"),
                     )

@@ -19,6 +19,8 @@ _CONTROLS = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
 _UNPRINTABLE = {code: "�" for code in _CONTROLS if code != 10} | {9: "    ", 13: None}
 
 NOTHING = Content("")
+_GOES_ON = Content("↪ ").stylize("$text-disabled")
+"""Stands before the rest of a line of code that is wider than the screen."""
 
 
 def printable(text: str) -> str:
@@ -80,7 +82,7 @@ class Ink:
         inner = self.style("on $code-background") if row.code else None
         made: list[Line] = []
         prefix_width = bar.cell_length + max(row.first.cell_length, row.rest.cell_length)
-        width = max(4, self.text_width - prefix_width - (1 if row.code else 0))
+        width = max(4, self.text_width - prefix_width - (_GOES_ON.cell_length if row.code else 0))
         first = True
         for logical in row.content.split("\n", allow_blank=True):
             self.drawn += len(logical.plain)
@@ -88,7 +90,9 @@ class Ink:
             parts = logical.divide(cuts) if cuts else [logical]
             for index, part in enumerate(parts):
                 prefix = row.first if first else row.rest
-                made.append(self._line(part, bar, prefix, base, inner, width, index > 0))
+                if row.code and index > 0:
+                    prefix = prefix + _GOES_ON
+                made.append(self._line(part, bar, prefix, base, inner, index > 0))
                 first = False
         return made
 
@@ -99,7 +103,6 @@ class Ink:
         prefix: Content,
         base: Style,
         inner: Style | None,
-        width: int,
         continues: bool,
     ) -> Line:
         segments = self._segments(bar, base) + self._segments(prefix, base)
@@ -110,7 +113,7 @@ class Ink:
         segments += self._segments(shown, under)
         cells += shown.cell_length
         if inner is not None:
-            room = bar.cell_length + prefix.cell_length + width + 1 - cells
+            room = self.text_width - cells
             if room > 0:
                 segments.append(Segment(" " * room, under.rich_style))
                 cells += room

@@ -103,7 +103,7 @@ class Panel(Lines):
                 Content.assemble(
                     (f"{position + 1:>2} ", _DIM),
                     (filled, "$secondary"),
-                    ("━" * (width - len(filled)), _FAINT),
+                    ("─" * (width - len(filled)), _FAINT),
                     f"{figures.percent(share):>6}",
                 )
             )
@@ -123,7 +123,7 @@ class Panel(Lines):
             "context",
             _title("Context"),
             Content.assemble(
-                ("━" * done, "$warning" if full else "$primary"), ("━" * (INNER - done), _FAINT)
+                ("━" * done, "$warning" if full else "$primary"), ("─" * (INNER - done), _FAINT)
             ),
             _pair(amount, note, ("", "bold $text-warning" if full else _DIM)),
         )
@@ -133,8 +133,7 @@ class Panel(Lines):
         self._show(
             "memory",
             _title("Memory"),
-            _pair("engine", figures.size(engine)),
-            _pair("screen", figures.size(own)),
+            _pair(f"engine {figures.size(engine)}", f"screen {figures.size(own)}", ("", "")),
         )
 
     def models(self, loaded: Loaded | None) -> None:

@@ -89,5 +89,5 @@ class Keys(Lines):
         parts: list[tuple[str, str]] = []
         for key in KEYS:
             if key.footer:
-                parts += [(key.shown, "bold $text-primary"), (f" {key.footer}   ", "$text-muted")]
+                parts += [(key.shown, "bold $text-primary"), (f" {key.footer}  ", "$text-muted")]
         self.show([Content.assemble(*parts)])
