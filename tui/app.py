@@ -82,7 +82,7 @@ class SpecchatApp(App[int]):
         self.pacer = RefreshPacer(shortest=delays[0])
         self._delays = delays
         self._notice = notice
-        self._incoming = Incoming(self)
+        self.incoming = Incoming(self)
 
     def compose(self) -> ComposeResult:
         """Everything is there from the first moment, loaded or not."""
@@ -116,12 +116,12 @@ class SpecchatApp(App[int]):
     def start_engine(self) -> None:
         """Start the engine's process where there is none, and load the models."""
         gone = self.session.phase == "dead" or self.engine.pid is None
-        self._incoming.begin_loading()
+        self.incoming.begin_loading()
         if gone:
             try:
                 self.engine.start()
             except OSError as error:
-                self._incoming.died(f"The engine could not be started: {error}")
+                self.incoming.died(f"The engine could not be started: {error}")
                 return
         self.send(Load(self.load))
 
@@ -130,13 +130,13 @@ class SpecchatApp(App[int]):
         try:
             self.engine.send(command)
         except (OSError, ValueError) as error:
-            self._incoming.died(f"The engine does not answer: {error}")
+            self.incoming.died(f"The engine does not answer: {error}")
 
     def look(self) -> None:
         """Take what the engine has said, and draw it."""
         for event in self.engine.drain():
-            self._incoming.take(event)
-        self._incoming.draw(time.monotonic())
+            self.incoming.take(event)
+        self.incoming.draw(time.monotonic())
 
     def _tick(self) -> None:
         delay = self.pacer.next_delay(time.thread_time())
@@ -173,16 +173,15 @@ class SpecchatApp(App[int]):
         session = self.session
         if session.busy or session.waiting is not None:
             # The prompt stays where it is; only one answer is written at a time.
-            self.bell()
             other = "a prompt is waiting already; Esc takes it back"
-            self._incoming.hint("Esc stops the answer first" if session.busy else other)
+            self.incoming.hint("Esc stops the answer first" if session.busy else other)
             return
         self.prompt.remember(typed)
         self.prompt.clear()
         if session.phase == "ready":
-            self._incoming.begin_answer(text)
+            self.incoming.begin_answer(text)
         else:
-            self._incoming.wait_with(text)
+            self.incoming.wait_with(text)
             if session.phase in ("dead", "unloaded"):
                 self.start_engine()
         self.transcript.to_end()
@@ -194,7 +193,7 @@ class SpecchatApp(App[int]):
             case Help():
                 self.action_help()
             case Clear():
-                self._incoming.clear()
+                self.incoming.clear()
             case Leave():
                 self.exit(0)
             case SetSystem(text=None):
@@ -236,9 +235,9 @@ class SpecchatApp(App[int]):
     def action_stop(self) -> None:
         """Stop the answer; with none, take back the waiting prompt, or go back to the end."""
         if self.session.phase == "answering":
-            self._incoming.stop()
+            self.incoming.stop()
         elif self.session.waiting is not None:
-            self.prompt.put(self._incoming.take_back())
+            self.prompt.put(self.incoming.take_back())
         else:
             self.screen.clear_selection()
             self.transcript.to_end()
@@ -256,18 +255,18 @@ class SpecchatApp(App[int]):
             self.start_engine()
             self.transcript.to_end()
         else:
-            self._incoming.hint("the engine is running")
+            self.incoming.hint("the engine is running")
 
     def action_copy(self) -> None:
         """Copy what is selected, in the transcript or in the prompt; with nothing selected, stop."""
         text = self.screen.get_selected_text() or self.prompt.selected_text
         if text:
             self.copy_to_clipboard(text)
-            self._incoming.hint(f"{len(text)} characters sent to the terminal's clipboard")
+            self.incoming.hint(f"{len(text)} characters sent to the terminal's clipboard")
         elif self.session.phase == "answering":
-            self._incoming.stop()
+            self.incoming.stop()
         else:
-            self._incoming.hint("nothing is selected; Ctrl+Q leaves")
+            self.incoming.hint("nothing is selected; Ctrl+Q leaves")
 
     async def action_quit(self) -> None:
         """Leave at once; whoever started the chat closes the engine."""

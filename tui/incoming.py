@@ -64,8 +64,7 @@ class Incoming:
                 self._loaded(event)
             case PrefillProgress():
                 if self._session.phase == "answering":
-                    who = "" if event.role == "target" else " for the draft"
-                    self._activity(f"reading the prompt{who}, {event.done} of {event.total}, Esc stops")
+                    self._activity(texts.prefill(event))
             case Progress():
                 self._progress(event)
             case Finished():
@@ -130,6 +129,7 @@ class Incoming:
         else:
             app.transcript.add(summary)
         app.panel.models(event)
+        self._stats, self._speed = AnswerStats(), None
         self._context = (0, event.context_size)
         app.state.set(state=event.state, reason=event.reason)
         self._draw_figures(sample=False)
@@ -155,6 +155,10 @@ class Incoming:
         self._answer = AnswerEntry()
         app.transcript.add(self._answer)
         app.panel.begin_answer()
+        # Nothing is measured of this answer yet; what plain decoding gives here is still true.
+        self._stats = AnswerStats(baseline_tokens_per_second=self._stats.baseline_tokens_per_second)
+        self._speed = None
+        self._draw_figures(sample=False)
         app.pacer.restart(time.thread_time())
         command = self._session.ask(text)
         self._activity("reading the prompt, Esc stops")
@@ -180,6 +184,7 @@ class Incoming:
             self._app.transcript.add(self._loading)
         if session.waiting is not None and self._asked is not None:
             self._app.transcript.add(self._asked)
+        self._stats, self._speed = AnswerStats(), None
         self._context = (0, self._context[1])
         self._app.say("A new conversation.")
         self._draw_figures(sample=False)

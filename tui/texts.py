@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from ..app.decoding.stats import AnswerStats, FinishReason
-from ..app.events import Loaded, ModelInfo
+from ..app.events import Loaded, ModelInfo, PrefillProgress
 from . import figures
 from .actions import COMMANDS, KEYS
 from .transcript.entries import ORIGIN_STYLES
@@ -41,6 +41,13 @@ def _model(role: str, model: ModelInfo) -> Content:
         f" · {figures.parameters(model.parameters)} parameters"
     )
     return Content.assemble((f"{role:<8}", _FAINT), (model.name, "bold"), facts)
+
+
+def prefill(event: PrefillProgress) -> str:
+    """How far the prompt has been read."""
+    who = "" if event.role == "target" else " for the draft"
+    kept = f" ({figures.count(event.reused)} kept)" if event.reused else ""
+    return f"reading the prompt{who}, {event.done} of {event.total}{kept}, Esc stops"
 
 
 def answer_figures(stats: AnswerStats) -> str:

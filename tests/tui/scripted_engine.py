@@ -122,4 +122,3 @@ async def type_in(pilot: Pilot, text: str, *keys: str) -> None:
     """Put a text into the prompt as a paste does, then press keys (Enter when none are given)."""
     pilot.app.prompt.insert(text)
     await pilot.press(*(keys or ("enter",)))
-    await pilot.pause()

@@ -245,3 +245,68 @@ async def test_escape_sequences_in_an_answer_are_not_sent_to_the_terminal():
         await ready(pilot)
         assert "\x1b" not in seen(app)
         assert app.session.turns[-1].text == "a\x1b[2Jb\x07"
+
+
+async def many_turns(pilot, app, turns: int) -> None:
+    await ready(pilot)
+    for n in range(turns):
+        entry = AnswerEntry()
+        entry.finish(f"turn {n} " + "word " * 60)
+        app.transcript.add(entry)
+
+
+async def test_after_a_resize_what_is_out_of_view_is_made_little_by_little():
+    app = chat(ScriptedEngine())
+    async with app.run_test(size=(140, 30)) as pilot:
+        await many_turns(pilot, app, 300)
+        transcript = app.transcript
+        await pilot.resize_terminal(90, 30)
+        await wait_until(pilot, lambda: not transcript._stale)
+        assert transcript.scroll_y == transcript.max_scroll_y
+        assert transcript.line_at(transcript._height - 1) is transcript.entries[-1].lines[-1]
+        assert all(entry.lines for entry in transcript.entries)
+        assert transcript._starts == sorted(set(transcript._starts))
+
+
+async def test_a_resize_keeps_the_place_that_is_being_read():
+    app = chat(ScriptedEngine())
+    async with app.run_test(size=(140, 30)) as pilot:
+        await many_turns(pilot, app, 100)
+        transcript = app.transcript
+        reading = transcript.entries[50]
+        transcript.scroll_to(y=transcript._starts[50], animate=False)
+        await pilot.resize_terminal(90, 30)
+        await wait_until(pilot, lambda: not transcript._stale)
+        assert transcript.line_at(int(transcript.scroll_y)) is reading.lines[0]
+        assert not transcript.following
+
+
+async def test_no_size_is_too_small_to_draw():
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await long_answer(pilot, engine, 10)
+        await pilot.press("ctrl+o")
+        for size in ((1, 1), (10, 3), (33, 8), (100, 6), (101, 12), (300, 90)):
+            await pilot.resize_terminal(*size)
+            engine.write("more of it\n\n```\ncode\n```\n\n")
+            app.look()
+            await pilot.pause()
+        assert app.is_running
+
+
+async def test_a_new_answer_starts_without_the_figures_of_the_last():
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await ready(pilot)
+        await type_in(pilot, "x")
+        stats = AnswerStats(
+            tokens_per_second=12.5, completion_tokens=9, target_passes=5, baseline_tokens_per_second=8.0
+        )
+        engine.finish("text", stats=stats)
+        await ready(pilot)
+        assert "12.5 tok/s" in app.panel.text
+        await type_in(pilot, "y")
+        assert "12.5 tok/s" not in app.panel.text
+        assert "8.0 tok/s" in app.panel.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 
 from rich.segment import Segment
@@ -15,6 +16,15 @@ from textual.strip import Strip
 
 from .entries import AnswerEntry, Entry, View
 from .ink import Ink, Line
+
+FILL_INTERVAL = 0.05
+FILL_SECONDS = 0.02
+"""How long the lines of entries out of view are made, at a time."""
+
+
+def _height(entry: Entry) -> int:
+    """Lines of an entry and the blank one after it; none before its lines are made."""
+    return len(entry.lines) + 1 if entry.lines else 0
 
 
 class Transcript(ScrollView, can_focus=False):
@@ -41,6 +51,8 @@ class Transcript(ScrollView, can_focus=False):
         self.view: View = "markdown"
         self.entries: list[Entry] = []
         self._starts: list[int] = []
+        self._stale: list[Entry] = []
+        """Entries, from the oldest on, whose lines are still to be made."""
         self._height = 0
         self._ink: Ink | None = None
         self._following = True
@@ -69,12 +81,14 @@ class Transcript(ScrollView, can_focus=False):
         """Draw an entry anew."""
         if not self._laid_out:
             return
-        before = len(entry.lines)
+        before, end = len(entry.lines), self._height
         entry.layout(self.ink, self.view)
+        if entry in self._stale:
+            self._stale.remove(entry)
         index = self.entries.index(entry)
         self._place(index)
         first = self._starts[index]
-        self._redraw(first, self._height if len(entry.lines) != before else first + before)
+        self._redraw(first, max(end, self._height) if len(entry.lines) != before else first + before)
 
     def replace(self, entry: Entry, by: Entry) -> None:
         """Put an entry in another's place."""
@@ -84,16 +98,20 @@ class Transcript(ScrollView, can_focus=False):
 
     def drop(self, entry: Entry) -> None:
         """Take an entry away."""
-        index = self.entries.index(entry)
+        index, end = self.entries.index(entry), self._height
         del self.entries[index]
+        if entry in self._stale:
+            self._stale.remove(entry)
         self._place(index)
-        self._redraw(0, self._height + 1)
+        self._redraw(0, end)
 
     def clear(self) -> None:
         """Take all entries away."""
+        end = self._height
         self.entries.clear()
+        self._stale.clear()
         self._place(0)
-        self._redraw(0, 1)
+        self._redraw(0, end)
         self.to_end()
 
     def grow(self, entry: AnswerEntry) -> None:
@@ -125,10 +143,10 @@ class Transcript(ScrollView, can_focus=False):
     def _place(self, index: int) -> None:
         """Work out where the entries from this one on start."""
         del self._starts[index:]
-        y = 0 if index == 0 else self._starts[index - 1] + len(self.entries[index - 1].lines) + 1
+        y = 0 if index == 0 else self._starts[index - 1] + _height(self.entries[index - 1])
         for entry in self.entries[index:]:
             self._starts.append(y)
-            y += len(entry.lines) + 1
+            y += _height(entry)
         self._height = max(0, y - 1) if self.entries else 0
         size = Size(0, self._height)
         if size != self.virtual_size:
@@ -144,12 +162,49 @@ class Transcript(ScrollView, can_focus=False):
             self.refresh(Region(0, first, self.size.width, end - first))
 
     def _layout_all(self) -> None:
+        """Make all lines anew: at once those in view and near it, the older ones little by little."""
         if not self._laid_out:
             return
+        top = None if self._following else self._top()
+        kept = len(self.entries) if top is None else self.entries.index(top[0])
         for entry in self.entries:
-            entry.layout(self.ink, self.view)
+            entry.lines = []
+        self._stale = list(self.entries)
+        height = 0
+        while self._stale and (height < 2 * self.size.height or len(self._stale) > kept):
+            height += self._layout_last_stale()
         self._place(0)
+        if top is not None:
+            entry, line = top
+            line = min(line, max(0, len(entry.lines) - 1))
+            self.scroll_to(y=self._starts[kept] + line, animate=False)
         self.refresh()
+        if self._stale:
+            self.set_timer(FILL_INTERVAL, self._layout_more)
+
+    def _layout_last_stale(self) -> int:
+        entry = self._stale.pop()
+        entry.layout(self.ink, self.view)
+        return _height(entry)
+
+    def _layout_more(self) -> None:
+        if not self._stale:
+            return
+        began = time.thread_time()
+        added = 0
+        while self._stale and time.thread_time() - began < FILL_SECONDS:
+            added += self._layout_last_stale()
+        at = self.scroll_y
+        self._place(0)
+        if not self._following:
+            # The older lines come in above the view, which is to stay where it is.
+            self.scroll_to(y=at + added, animate=False)
+        self.set_timer(FILL_INTERVAL, self._layout_more)
+
+    def _top(self) -> tuple[Entry, int] | None:
+        """The entry at the top of the view, and which of its lines is there."""
+        index = bisect_right(self._starts, self.scroll_offset.y) - 1
+        return (self.entries[index], self.scroll_offset.y - self._starts[index]) if index >= 0 else None
 
     def _on_resize(self) -> None:
         self._layout_all()

@@ -10,6 +10,7 @@ from ...app.decoding.stats import AnswerStats
 from ...app.events import Loaded, ModelInfo
 from .. import figures
 from .lines import Lines
+from .status import NEARLY_FULL
 
 INNER = 30
 HISTORY = INNER
@@ -115,7 +116,7 @@ class Panel(Lines):
             self._show("context", _title("Context"), Content(figures.NOT_MEASURED))
             return
         share = used / size
-        full = share >= 0.8
+        full = share >= NEARLY_FULL
         done = round(min(1.0, share) * INNER)
         amount = f"{figures.count(used)} of {figures.count(size)}"
         note = f"{figures.percent(share)}{' nearly full' if full else ''}"
