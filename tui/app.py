@@ -51,7 +51,7 @@ class SpecchatApp(App[int]):
 
     TITLE = "specchat"
     CSS_PATH = "specchat.tcss"
-    BINDINGS = bindings("app")
+    BINDINGS = bindings()
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-wide")]  # noqa: RUF012 (Textual declares it so)
     VERTICAL_BREAKPOINTS = [(0, "-low"), (30, "-high")]  # noqa: RUF012
@@ -92,7 +92,7 @@ class SpecchatApp(App[int]):
         yield Lines(id="legend")
         yield StateLine(id="state")
         yield CompactFigures(id="figures")
-        yield Prompt(id="prompt")
+        yield Prompt(self._submit, id="prompt")
         yield Keys(id="keys")
 
     def on_mount(self) -> None:
@@ -151,40 +151,35 @@ class SpecchatApp(App[int]):
 
     # What the user wants.
 
-    @on(Prompt.Submitted)
-    def _submitted(self, message: Prompt.Submitted) -> None:
+    def _submit(self, text: str) -> bool:
+        """Carry out what was typed; say whether the prompt has done its part."""
         try:
-            wish = understand(message.text)
+            wish = understand(text)
         except CommandError as error:
-            self.prompt.remember(message.text.strip())
-            self.prompt.clear()
             self.say(str(error), "warning")
-            self.transcript.to_end()
-            return
-        if isinstance(wish, Say):
-            self._ask(wish.text, message.text.strip())
         else:
-            self.prompt.remember(message.text.strip())
-            self.prompt.clear()
-            self._carry_out(wish)
-            self.transcript.to_end()
+            if not isinstance(wish, Say):
+                self._carry_out(wish)
+            elif not self._ask(wish.text):
+                return False
+        self.transcript.to_end()
+        return True
 
-    def _ask(self, text: str, typed: str) -> None:
+    def _ask(self, text: str) -> bool:
         session = self.session
-        if session.busy or session.waiting is not None:
-            # The prompt stays where it is; only one answer is written at a time.
-            other = "a prompt is waiting already; Esc takes it back"
-            self.incoming.hint("Esc stops the answer first" if session.busy else other)
-            return
-        self.prompt.remember(typed)
-        self.prompt.clear()
+        if session.busy:
+            self.incoming.hint("Esc stops the answer first")
+            return False
+        if session.waiting is not None:
+            self.incoming.hint("a prompt is waiting already; Esc takes it back")
+            return False
         if session.phase == "ready":
             self.incoming.begin_answer(text)
         else:
             self.incoming.wait_with(text)
             if session.phase in ("dead", "unloaded"):
                 self.start_engine()
-        self.transcript.to_end()
+        return True
 
     def _carry_out(self, wish: Intent) -> None:
         session = self.session

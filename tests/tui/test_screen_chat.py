@@ -452,3 +452,14 @@ async def test_the_screen_looks_at_the_engine_by_itself():
         while app.session.phase != "ready":
             await asyncio.sleep(0.01)
         assert "by itself" in seen(app)
+
+
+async def test_keys_act_in_the_order_in_which_they_are_typed():
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot)
+        for key, character in (("a", "a"), ("ctrl+j", "\n"), ("b", "b"), ("enter", "\r"), ("c", "c")):
+            app.post_message(events.Key(key, character))
+        await wait_until(pilot, lambda: app.prompt.text == "c")
+        assert engine.last_ask.turns[-1].text == "a\nb"
