@@ -8,6 +8,7 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
+from textual.screen import Screen
 
 from ..app.events import Command, Load
 from ..app.requests import AnswerOptions, LoadOptions
@@ -44,6 +45,18 @@ IDLE_DELAY = 0.5
 """Seconds between looks at an engine that has nothing to say."""
 NARROW = 100
 """Columns under which the panel folds away."""
+
+
+class Middle(Horizontal):
+    """The transcript and the panel; they cover it, and Textual draws it at every refresh all the same."""
+
+    BLANK = True
+
+
+class ChatScreen(Screen[None]):
+    """The one screen; nothing of its own is seen."""
+
+    BLANK = True
 
 
 class SpecchatApp(App[int]):
@@ -84,9 +97,13 @@ class SpecchatApp(App[int]):
         self._notice = notice
         self.incoming = Incoming(self)
 
+    def get_default_screen(self) -> Screen[None]:
+        """The screen that everything is on."""
+        return ChatScreen()
+
     def compose(self) -> ComposeResult:
         """Everything is there from the first moment, loaded or not."""
-        with Horizontal(id="middle"):
+        with Middle(id="middle"):
             yield Transcript(id="transcript")
             yield Panel(id="panel")
         yield Lines(id="legend")

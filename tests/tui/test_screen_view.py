@@ -310,3 +310,36 @@ async def test_a_new_answer_starts_without_the_figures_of_the_last():
         await type_in(pilot, "y")
         assert "12.5 tok/s" not in app.panel.text
         assert "8.0 tok/s" in app.panel.text
+
+
+def drawn(app) -> list[str]:
+    """The transcript as it is drawn, line by line."""
+    transcript = app.transcript
+    region = transcript.size.region
+    return [strip.text.rstrip() for strip in transcript.render_lines(region)]
+
+
+async def test_what_is_kept_of_the_last_drawing_is_what_drawing_anew_would_give():
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(100, 24)) as pilot:
+        await ready(pilot)
+        await type_in(pilot, "x")
+        for n in range(12):
+            engine.write(f"word {n} " * 9 + "\n\n" * (n % 2))
+            app.look()
+            await pilot.pause()
+            if n == 4:
+                await type_in(pilot, "/temp 0")
+            if n == 8:
+                await pilot.press("pageup")
+            before = drawn(app)
+            app.transcript._drawn_for = None
+            assert before == drawn(app)
+            screen = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+            assert all(line in screen for line in before)
+        engine.finish("short")
+        await ready(pilot)
+        before = drawn(app)
+        app.transcript._drawn_for = None
+        assert before == drawn(app)

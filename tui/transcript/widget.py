@@ -57,6 +57,8 @@ class Transcript(ScrollView, can_focus=False):
         self._ink: Ink | None = None
         self._following = True
         self._blank_strip: Strip | None = None
+        self._drawn: list[Strip | None] = []
+        self._drawn_for: tuple[Region, int, Selection | None] | None = None
 
     @property
     def ink(self) -> Ink:
@@ -118,13 +120,15 @@ class Transcript(ScrollView, can_focus=False):
         """Draw what has been added to the answer at the end."""
         if not self._laid_out:
             return
-        before = len(entry.lines)
+        before, end = len(entry.lines), self._height
         first = entry.grow(self.ink)
         index = len(self.entries) - 1 - self.entries[::-1].index(entry)
+        start = self._starts[index]
         if len(entry.lines) != before:
             self._place(index)
-        start = self._starts[index]
-        self._redraw(start + first, start + max(before, len(entry.lines)))
+            self._redraw(start + first, max(end, self._height))
+        else:
+            self._redraw(start + first, start + before)
 
     def show_view(self, view: View) -> None:
         """Show answers as Markdown, or coloured by where their tokens came from."""
@@ -156,6 +160,11 @@ class Transcript(ScrollView, can_focus=False):
                 self.scroll_end(animate=False, immediate=True)
 
     def _redraw(self, first: int, end: int) -> None:
+        """Draw the lines of the transcript from this one to before that one anew, where they are in view."""
+        if self._drawn_for is not None:
+            crop, top, _ = self._drawn_for
+            for row in range(max(first - top - crop.y, 0), min(end - top - crop.y, len(self._drawn))):
+                self._drawn[row] = None
         top = self.scroll_offset.y
         first, end = max(first - top, 0), min(end - top, self.size.height)
         if end > first:
@@ -174,6 +183,7 @@ class Transcript(ScrollView, can_focus=False):
         while self._stale and (height < 2 * self.size.height or len(self._stale) > kept):
             height += self._layout_last_stale()
         self._place(0)
+        self._drawn_for = None
         if top is not None:
             entry, line = top
             line = min(line, max(0, len(entry.lines) - 1))
@@ -196,6 +206,7 @@ class Transcript(ScrollView, can_focus=False):
             added += self._layout_last_stale()
         at = self.scroll_y
         self._place(0)
+        self._drawn_for = None
         if not self._following:
             # The older lines come in above the view, which is to stay where it is.
             self.scroll_to(y=at + added, animate=False)
@@ -214,6 +225,7 @@ class Transcript(ScrollView, can_focus=False):
     def notify_style_update(self) -> None:
         """Draw everything in the new theme's colours."""
         super().notify_style_update()
+        self._drawn_for = None
         if self._ink is None or self._ink.theme is self.app.theme_variables:
             return
         self._ink = self._blank_strip = None
@@ -247,26 +259,34 @@ class Transcript(ScrollView, can_focus=False):
         return strip.apply_offsets(0 if line is None else -line.indent, y)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """What is in view, as it is drawn: lines are ready when they come here."""
-        top = self.scroll_offset.y
-        filters = self.get_line_filters()
+        """What is in view, as it is drawn: lines are ready when they come here.
+
+        Textual asks for all of it at every refresh, so what has not changed is kept.
+        """
+        top, selection = self.scroll_offset.y, self.text_selection
+        if (crop, top, selection) != self._drawn_for:
+            self._drawn_for = (crop, top, selection)
+            self._drawn = [None] * crop.height
+        drawn = self._drawn
+        for row, strip in enumerate(drawn):
+            if strip is None:
+                drawn[row] = self._paint(top + crop.y + row, crop, selection)
+        return [strip for strip in drawn if strip is not None]
+
+    def _paint(self, y: int, crop: Region, selection: Selection | None) -> Strip:
+        line = self.line_at(y)
+        if line is None:
+            strip = self._blank
+        elif selection is not None and (span := selection.get_span(y)) is not None:
+            strip = self._selected(line, *span)
+        else:
+            strip = line.strip
         background = self.background_colors[1]
-        selection = self.text_selection
-        strips: list[Strip] = []
-        for y in range(top + crop.y, top + crop.bottom):
-            line = self.line_at(y)
-            if line is None:
-                strip = self._blank
-            elif selection is not None and (span := selection.get_span(y)) is not None:
-                strip = self._selected(line, *span)
-            else:
-                strip = line.strip
-            for each in filters:
-                strip = strip.apply_filter(each, background)
-            strips.append(strip)
-        if crop.column_span != (0, self.ink.width):
-            strips = [strip.crop_extend(crop.x, crop.right, self._blank_style) for strip in strips]
-        return strips
+        for each in self.get_line_filters():
+            strip = strip.apply_filter(each, background)
+        if crop.column_span != (0, strip.cell_length):
+            strip = strip.crop_extend(crop.x, crop.right, self._blank_style)
+        return strip
 
     @property
     def _blank_style(self) -> RichStyle:
