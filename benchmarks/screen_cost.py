@@ -170,7 +170,7 @@ def child(report: str, seconds: float) -> None:
         while app.session.phase != "ready":
             await asyncio.sleep(0.05)
         for _ in range(3):
-            app._incoming.begin_answer("Explain speculative decoding, with code.")
+            app.incoming.begin_answer("Explain speculative decoding, with code.")
             while engine.first_progress is None:
                 await asyncio.sleep(0.05)
             break

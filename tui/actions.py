@@ -108,10 +108,7 @@ class KeyAction:
     footer: str = ""
     """What the footer calls it; empty keeps it out of the footer."""
     priority: bool = False
-
-    def binding(self) -> Binding:
-        """The same for Textual."""
-        return Binding(self.keys, self.action, self.help, show=False, priority=self.priority)
+    """It works before the prompt sees the key."""
 
 
 def _no_argument(intent: Intent, name: str) -> Callable[[str], Intent]:
@@ -179,8 +176,7 @@ COMMANDS = (
 )
 
 KEYS = (
-    # The text area would take Enter for itself, and Ctrl+C too.
-    KeyAction("enter", "submit", "Enter", "send the prompt", "prompt", "send", priority=True),
+    KeyAction("enter", "submit", "Enter", "send the prompt", "prompt", "send"),
     KeyAction("ctrl+j,shift+enter,alt+enter", "newline", "Ctrl+J", "new line", "prompt", "new line"),
     KeyAction("up", "earlier", "Up", "on the first line: the prompt before", "prompt"),
     KeyAction("down", "later", "Down", "on the last line: the prompt after", "prompt"),
@@ -188,8 +184,8 @@ KEYS = (
     KeyAction("ctrl+o", "toggle_origin", "Ctrl+O", "colour answers by each token's origin", footer="origin"),
     KeyAction("ctrl+r", "restart", "Ctrl+R", "start the engine again, when it is gone or a load failed"),
     KeyAction("ctrl+c,super+c", "copy", "Ctrl+C", "copy the selection; else stop the answer", priority=True),
-    KeyAction("pageup", "page(-1)", "PageUp", "scroll up", "prompt"),
-    KeyAction("pagedown", "page(1)", "PageDown", "scroll down", "prompt"),
+    KeyAction("pageup", "page_up", "PageUp", "scroll up", "prompt"),
+    KeyAction("pagedown", "page_down", "PageDown", "scroll down", "prompt"),
     KeyAction("ctrl+home", "to_start", "Ctrl+Home", "to the start of the conversation", "prompt"),
     KeyAction("end", "end", "End", "to the end: of the line, then of the conversation", "prompt"),
     KeyAction("ctrl+end", "to_end", "Ctrl+End", "to the end of the conversation", "prompt"),
@@ -198,9 +194,13 @@ KEYS = (
 )
 
 
-def bindings(where: Literal["app", "prompt"]) -> list[BindingType]:
-    """The bindings of the app, or of the prompt."""
-    return [key.binding() for key in KEYS if key.where == where]
+def bindings() -> list[BindingType]:
+    """The bindings of the app; the prompt looks its keys up itself."""
+    return [
+        Binding(key.keys, key.action, key.help, show=False, priority=key.priority)
+        for key in KEYS
+        if key.where == "app"
+    ]
 
 
 def understand(text: str) -> Say | Intent:

@@ -8,6 +8,7 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
+from textual.screen import Screen
 
 from ..app.events import Command, Load
 from ..app.requests import AnswerOptions, LoadOptions
@@ -29,7 +30,7 @@ from .actions import (
 )
 from .engine_client import EngineClient
 from .incoming import Incoming
-from .pacing import RefreshPacer
+from .pacing import SHORTEST, RefreshPacer
 from .session import Session
 from .transcript.code import warm_up
 from .transcript.entries import NoticeEntry, NoticeKind
@@ -39,11 +40,23 @@ from .widgets.panel import Panel
 from .widgets.prompt import Prompt
 from .widgets.status import CompactFigures, Keys, StateLine
 
+LOADING_DELAY = 0.1
 IDLE_DELAY = 0.5
 """Seconds between looks at an engine that has nothing to say."""
-LOADING_DELAY = 0.1
 NARROW = 100
 """Columns under which the panel folds away."""
+
+
+class Middle(Horizontal):
+    """The transcript and the panel; they cover it, and Textual draws it at every refresh all the same."""
+
+    BLANK = True
+
+
+class ChatScreen(Screen[None]):
+    """The one screen; nothing of its own is seen."""
+
+    BLANK = True
 
 
 class SpecchatApp(App[int]):
@@ -51,7 +64,7 @@ class SpecchatApp(App[int]):
 
     TITLE = "specchat"
     CSS_PATH = "specchat.tcss"
-    BINDINGS = bindings("app")
+    BINDINGS = bindings()
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (NARROW, "-wide")]  # noqa: RUF012 (Textual declares it so)
     VERTICAL_BREAKPOINTS = [(0, "-low"), (30, "-high")]  # noqa: RUF012
@@ -66,7 +79,9 @@ class SpecchatApp(App[int]):
         title: str = "",
         notice: str = "",
         theme: str = themes.DARK.name,
+        delays: tuple[float, float, float] = (SHORTEST, LOADING_DELAY, IDLE_DELAY),
     ) -> None:
+        """`delays` are the seconds between looks at the engine: answering at the least, loading, idle."""
         super().__init__()
         self.animation_level = "none"
         for known in (themes.DARK, themes.LIGHT):
@@ -77,19 +92,24 @@ class SpecchatApp(App[int]):
         self.engine = engine
         self.load = load
         self.session = Session(answer, system)
-        self.pacer = RefreshPacer()
+        self.pacer = RefreshPacer(shortest=delays[0])
+        self._delays = delays
         self._notice = notice
-        self._incoming = Incoming(self)
+        self.incoming = Incoming(self)
+
+    def get_default_screen(self) -> Screen[None]:
+        """The screen that everything is on."""
+        return ChatScreen()
 
     def compose(self) -> ComposeResult:
         """Everything is there from the first moment, loaded or not."""
-        with Horizontal(id="middle"):
+        with Middle(id="middle"):
             yield Transcript(id="transcript")
             yield Panel(id="panel")
         yield Lines(id="legend")
         yield StateLine(id="state")
         yield CompactFigures(id="figures")
-        yield Prompt(id="prompt")
+        yield Prompt(self._submit, id="prompt")
         yield Keys(id="keys")
 
     def on_mount(self) -> None:
@@ -112,13 +132,14 @@ class SpecchatApp(App[int]):
 
     def start_engine(self) -> None:
         """Start the engine's process where there is none, and load the models."""
-        if self.session.phase == "dead" or self.engine.pid is None:
+        gone = self.session.phase == "dead" or self.engine.pid is None
+        self.incoming.begin_loading()
+        if gone:
             try:
                 self.engine.start()
             except OSError as error:
-                self._incoming.died(f"The engine could not be started: {error}")
+                self.incoming.died(f"The engine could not be started: {error}")
                 return
-        self._incoming.begin_loading()
         self.send(Load(self.load))
 
     def send(self, command: Command) -> None:
@@ -126,16 +147,19 @@ class SpecchatApp(App[int]):
         try:
             self.engine.send(command)
         except (OSError, ValueError) as error:
-            self._incoming.died(f"The engine does not answer: {error}")
+            self.incoming.died(f"The engine does not answer: {error}")
+
+    def look(self) -> None:
+        """Take what the engine has said, and draw it."""
+        for event in self.engine.drain():
+            self.incoming.take(event)
+        self.incoming.draw(time.monotonic())
 
     def _tick(self) -> None:
-        """Take what has arrived, draw it, and choose when to look again."""
         delay = self.pacer.next_delay(time.thread_time())
-        for event in self.engine.drain():
-            self._incoming.take(event)
-        self._incoming.draw(time.monotonic())
+        self.look()
         if not self.session.busy:
-            delay = LOADING_DELAY if self.session.phase == "loading" else IDLE_DELAY
+            delay = self._delays[1 if self.session.phase == "loading" else 2]
         self.set_timer(delay, self._tick)
 
     def say(self, text: str | Content, kind: NoticeKind = "info") -> None:
@@ -144,41 +168,35 @@ class SpecchatApp(App[int]):
 
     # What the user wants.
 
-    @on(Prompt.Submitted)
-    def _submitted(self, message: Prompt.Submitted) -> None:
+    def _submit(self, text: str) -> bool:
+        """Carry out what was typed; say whether the prompt has done its part."""
         try:
-            wish = understand(message.text)
+            wish = understand(text)
         except CommandError as error:
-            self.prompt.remember(message.text.strip())
-            self.prompt.clear()
             self.say(str(error), "warning")
-            self.transcript.to_end()
-            return
-        if isinstance(wish, Say):
-            self._ask(wish.text, message.text.strip())
         else:
-            self.prompt.remember(message.text.strip())
-            self.prompt.clear()
-            self._carry_out(wish)
-            self.transcript.to_end()
+            if not isinstance(wish, Say):
+                self._carry_out(wish)
+            elif not self._ask(wish.text):
+                return False
+        self.transcript.to_end()
+        return True
 
-    def _ask(self, text: str, typed: str) -> None:
+    def _ask(self, text: str) -> bool:
         session = self.session
-        if session.busy or session.waiting is not None:
-            # The prompt stays where it is; only one answer is written at a time.
-            self.bell()
-            other = "a prompt is waiting already; Esc takes it back"
-            self._incoming.hint("Esc stops the answer first" if session.busy else other)
-            return
-        self.prompt.remember(typed)
-        self.prompt.clear()
+        if session.busy:
+            self.incoming.hint("Esc stops the answer first")
+            return False
+        if session.waiting is not None:
+            self.incoming.hint("a prompt is waiting already; Esc takes it back")
+            return False
         if session.phase == "ready":
-            self._incoming.begin_answer(text)
+            self.incoming.begin_answer(text)
         else:
+            self.incoming.wait_with(text)
             if session.phase in ("dead", "unloaded"):
                 self.start_engine()
-            self._incoming.wait_with(text)
-        self.transcript.to_end()
+        return True
 
     def _carry_out(self, wish: Intent) -> None:
         session = self.session
@@ -187,7 +205,7 @@ class SpecchatApp(App[int]):
             case Help():
                 self.action_help()
             case Clear():
-                self._incoming.clear()
+                self.incoming.clear()
             case Leave():
                 self.exit(0)
             case SetSystem(text=None):
@@ -229,9 +247,9 @@ class SpecchatApp(App[int]):
     def action_stop(self) -> None:
         """Stop the answer; with none, take back the waiting prompt, or go back to the end."""
         if self.session.phase == "answering":
-            self._incoming.stop()
+            self.incoming.stop()
         elif self.session.waiting is not None:
-            self.prompt.put(self._incoming.take_back())
+            self.prompt.put(self.incoming.take_back())
         else:
             self.screen.clear_selection()
             self.transcript.to_end()
@@ -248,17 +266,19 @@ class SpecchatApp(App[int]):
         if self.session.phase in ("dead", "unloaded"):
             self.start_engine()
             self.transcript.to_end()
+        else:
+            self.incoming.hint("the engine is running")
 
     def action_copy(self) -> None:
         """Copy what is selected, in the transcript or in the prompt; with nothing selected, stop."""
         text = self.screen.get_selected_text() or self.prompt.selected_text
         if text:
             self.copy_to_clipboard(text)
-            self._incoming.hint(f"{len(text)} characters sent to the terminal's clipboard")
+            self.incoming.hint(f"{len(text)} characters sent to the terminal's clipboard")
         elif self.session.phase == "answering":
-            self._incoming.stop()
+            self.incoming.stop()
         else:
-            self._incoming.hint("nothing is selected; Ctrl+Q leaves")
+            self.incoming.hint("nothing is selected; Ctrl+Q leaves")
 
     async def action_quit(self) -> None:
         """Leave at once; whoever started the chat closes the engine."""

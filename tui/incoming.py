@@ -43,6 +43,7 @@ class Incoming:
         self._asked: PromptEntry | None = None
         self._answer: AnswerEntry | None = None
         self._grown = False
+        self._load_changed = False
         self._stats = AnswerStats()
         self._speed: float | None = None
         self._context = (0, 0)
@@ -57,14 +58,13 @@ class Incoming:
             case LoadProgress():
                 if self._loading is not None:
                     self._loading.take(event)
-                    self._app.transcript.changed(self._loading)
+                    self._load_changed = True
                     self._activity(f"loading the {event.role}, {100 * event.fraction:.0f} %")
             case Loaded():
                 self._loaded(event)
             case PrefillProgress():
                 if self._session.phase == "answering":
-                    who = "" if event.role == "target" else " for the draft"
-                    self._activity(f"reading the prompt{who}, {event.done} of {event.total}, Esc stops")
+                    self._activity(texts.prefill(event))
             case Progress():
                 self._progress(event)
             case Finished():
@@ -80,6 +80,9 @@ class Incoming:
         if self._hint_until and now >= self._hint_until:
             self._hint_until = 0.0
             self._activity(self._resting())
+        if self._load_changed and self._loading is not None:
+            app.transcript.changed(self._loading)
+        self._load_changed = False
         if self._grown and self._answer is not None:
             self._grown = False
             app.transcript.grow(self._answer)
@@ -94,8 +97,6 @@ class Incoming:
 
     def begin_loading(self) -> None:
         """A load has been asked for."""
-        if self._session.phase == "dead":
-            return
         self._session.phase = "loading"
         self._session.loaded = None
         self._loading = LoadingEntry()
@@ -128,6 +129,7 @@ class Incoming:
         else:
             app.transcript.add(summary)
         app.panel.models(event)
+        self._stats, self._speed = AnswerStats(), None
         self._context = (0, event.context_size)
         app.state.set(state=event.state, reason=event.reason)
         self._draw_figures(sample=False)
@@ -153,6 +155,10 @@ class Incoming:
         self._answer = AnswerEntry()
         app.transcript.add(self._answer)
         app.panel.begin_answer()
+        # Nothing is measured of this answer yet; what plain decoding gives here is still true.
+        self._stats = AnswerStats(baseline_tokens_per_second=self._stats.baseline_tokens_per_second)
+        self._speed = None
+        self._draw_figures(sample=False)
         app.pacer.restart(time.thread_time())
         command = self._session.ask(text)
         self._activity("reading the prompt, Esc stops")
@@ -178,6 +184,7 @@ class Incoming:
             self._app.transcript.add(self._loading)
         if session.waiting is not None and self._asked is not None:
             self._app.transcript.add(self._asked)
+        self._stats, self._speed = AnswerStats(), None
         self._context = (0, self._context[1])
         self._app.say("A new conversation.")
         self._draw_figures(sample=False)
@@ -255,7 +262,8 @@ class Incoming:
             text = self._answer.text
             session.end_answer(text)
             self._end_answer(text, "cut off" if text else "no answer", "")
-            session.clear_when_stopped = False
+            if session.clear_when_stopped:
+                self.clear()
         session.phase = "dead"
         session.loaded = None
         self._end_loading()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SHARE = 0.03
+SHARE = 0.02
 """How much of one core the screen may take while a pass runs."""
 SHORTEST = 0.1
 LONGEST = 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from ..app.decoding.stats import AnswerStats, FinishReason
-from ..app.events import Loaded, ModelInfo
+from ..app.events import Loaded, ModelInfo, PrefillProgress
 from . import figures
 from .actions import COMMANDS, KEYS
 from .transcript.entries import ORIGIN_STYLES
@@ -43,6 +43,13 @@ def _model(role: str, model: ModelInfo) -> Content:
     return Content.assemble((f"{role:<8}", _FAINT), (model.name, "bold"), facts)
 
 
+def prefill(event: PrefillProgress) -> str:
+    """How far the prompt has been read."""
+    who = "" if event.role == "target" else " for the draft"
+    kept = f" ({figures.count(event.reused)} kept)" if event.reused else ""
+    return f"reading the prompt{who}, {event.done} of {event.total}{kept}, Esc stops"
+
+
 def answer_figures(stats: AnswerStats) -> str:
     """An answer's figures on one line, without those that were not measured."""
     if not stats.completion_tokens:
@@ -51,9 +58,9 @@ def answer_figures(stats: AnswerStats) -> str:
     if stats.tokens_per_second is not None:
         parts.append(f"{figures.rate(stats.tokens_per_second)} tok/s")
     if stats.acceptance_rate is not None:
-        parts.append(f"{figures.percent(stats.acceptance_rate)} of {stats.drafted} drafted accepted")
+        parts.append(f"{figures.percent(stats.acceptance_rate)} accepted")
     if stats.speedup is not None:
-        parts.append(f"{figures.times(stats.speedup)} plain")
+        parts.append(figures.times(stats.speedup))
     return " · ".join(parts)
 
 

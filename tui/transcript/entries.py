@@ -117,7 +117,7 @@ class LoadingEntry(Entry):
                     Content.assemble(
                         (f"{progress.role:<7}", "$text-muted"),
                         ("━" * done, "$primary"),
-                        ("━" * (room - done), "$text-disabled"),
+                        ("─" * (room - done), "$text-disabled"),
                         f"{100 * progress.fraction:>5.0f} %  ",
                         (name, "$text-muted"),
                     )
@@ -168,8 +168,9 @@ class AnswerEntry(Entry):
     def rows(self, ink: Ink, view: View) -> list[Row]:
         """The whole answer."""
         if view == "origin":
-            text = Content.assemble(*[(printable(p.text), ORIGIN_STYLES[p.origin]) for p in self.pieces])
-            rows = [Row(text.rstrip())] if text.plain else []
+            parts = [(printable(piece.text), ORIGIN_STYLES[piece.origin]) for piece in self.pieces]
+            text = Content.assemble(*(parts or [printable(self.text)])).rstrip()
+            rows = [Row(text)] if text.plain else []
         else:
             rows = markdown_rows(printable(self.text), ink.text_width - 2)
         if self._closing:

@@ -19,6 +19,8 @@ _CONTROLS = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
 _UNPRINTABLE = {code: "�" for code in _CONTROLS if code != 10} | {9: "    ", 13: None}
 
 NOTHING = Content("")
+_GOES_ON = Content("↪ ").stylize("$text-disabled")
+"""Stands before the rest of a line of code that is wider than the screen."""
 
 
 def printable(text: str) -> str:
@@ -52,10 +54,11 @@ class Row:
 class Ink:
     """The width and the theme that lines are made for."""
 
-    def __init__(self, width: int, variables: Mapping[str, str]) -> None:
+    def __init__(self, width: int, theme: Mapping[str, str]) -> None:
         self.width = max(8, width)
         self.text_width = min(self.width - 1, READABLE)
-        self._variables = dict(variables)
+        self.theme = theme
+        """The values of the design tokens."""
         self._styles: dict[str, Style] = {}
         self.drawn = 0
         """Characters laid out so far: what drawing costs, told without a clock."""
@@ -67,7 +70,7 @@ class Ink:
         found = self._styles.get(style)
         if found is None:
             try:
-                found = Style.parse(style, self._variables)
+                found = Style.parse(style, dict(self.theme))
             except Exception:  # Textual's parser raises several kinds; an unknown style is no style
                 found = Style.null()
             self._styles[style] = found
@@ -79,7 +82,7 @@ class Ink:
         inner = self.style("on $code-background") if row.code else None
         made: list[Line] = []
         prefix_width = bar.cell_length + max(row.first.cell_length, row.rest.cell_length)
-        width = max(4, self.text_width - prefix_width - (1 if row.code else 0))
+        width = max(4, self.text_width - prefix_width - (_GOES_ON.cell_length if row.code else 0))
         first = True
         for logical in row.content.split("\n", allow_blank=True):
             self.drawn += len(logical.plain)
@@ -87,7 +90,9 @@ class Ink:
             parts = logical.divide(cuts) if cuts else [logical]
             for index, part in enumerate(parts):
                 prefix = row.first if first else row.rest
-                made.append(self._line(part, bar, prefix, base, inner, width, index > 0))
+                if row.code and index > 0:
+                    prefix = prefix + _GOES_ON
+                made.append(self._line(part, bar, prefix, base, inner, index > 0))
                 first = False
         return made
 
@@ -98,7 +103,6 @@ class Ink:
         prefix: Content,
         base: Style,
         inner: Style | None,
-        width: int,
         continues: bool,
     ) -> Line:
         segments = self._segments(bar, base) + self._segments(prefix, base)
@@ -109,7 +113,7 @@ class Ink:
         segments += self._segments(shown, under)
         cells += shown.cell_length
         if inner is not None:
-            room = bar.cell_length + prefix.cell_length + width + 1 - cells
+            room = self.text_width - cells
             if room > 0:
                 segments.append(Segment(" " * room, under.rich_style))
                 cells += room

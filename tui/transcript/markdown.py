@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 from markdown_it import MarkdownIt
@@ -55,12 +56,20 @@ class _Container:
         return self._rest
 
 
+@dataclass
+class _List:
+    number: int | None
+    """The next item's, in an ordered list."""
+    loose: bool = False
+    """Its items have blank lines between them."""
+
+
 class _Renderer:
     def __init__(self, width: int) -> None:
         self._width = width
         self._rows: list[Row] = []
         self._containers: list[_Container] = []
-        self._numbers: list[int | None] = []
+        self._lists: list[_List] = []
         self._gap = False
 
     def render(self, tokens: list[Token]) -> list[Row]:
@@ -85,6 +94,8 @@ class _Renderer:
             case "paragraph_open" if following is not None:
                 self._emit(inline(following.children or []))
                 self._gap = not token.hidden
+                if self._lists:
+                    self._lists[-1].loose = not token.hidden
             case "fence" | "code_block":
                 language = token.info.strip().split(" ")[0] if token.info else ""
                 self._emit(highlighted(token.content.removesuffix("\n"), language), code=True)
@@ -96,12 +107,13 @@ class _Renderer:
                 self._emit(Content(RULE).stylize("$text-disabled"))
                 self._gap = True
             case "bullet_list_open":
-                self._numbers.append(None)
+                self._lists.append(_List(None))
             case "ordered_list_open":
-                self._numbers.append(int(token.attrGet("start") or 1))
+                start = token.attrGet("start")
+                self._lists.append(_List(1 if start is None else int(start)))
             case "bullet_list_close" | "ordered_list_close":
-                self._numbers.pop()
-                self._gap = True
+                self._lists.pop()
+                self._gap = self._lists[-1].loose if self._lists else True
             case "list_item_open":
                 self._open_item()
             case "list_item_close" | "blockquote_close":
@@ -116,13 +128,13 @@ class _Renderer:
                 pass
 
     def _open_item(self) -> None:
-        number = self._numbers[-1]
-        if number is None:
-            depth = sum(1 for other in self._numbers if other is None)
+        current = self._lists[-1]
+        if current.number is None:
+            depth = sum(1 for each in self._lists if each.number is None)
             marker = _BULLETS[(depth - 1) % len(_BULLETS)] + " "
         else:
-            marker = f"{number}. "
-            self._numbers[-1] = number + 1
+            marker = f"{current.number}. "
+            current.number += 1
         self._containers.append(
             _Container(Content(marker).stylize("$text-primary"), Content(" " * len(marker)))
         )

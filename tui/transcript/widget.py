@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 
 from rich.segment import Segment
@@ -15,6 +16,15 @@ from textual.strip import Strip
 
 from .entries import AnswerEntry, Entry, View
 from .ink import Ink, Line
+
+FILL_INTERVAL = 0.05
+FILL_SECONDS = 0.02
+"""How long the lines of entries out of view are made, at a time."""
+
+
+def _height(entry: Entry) -> int:
+    """Lines of an entry and the blank one after it; none before its lines are made."""
+    return len(entry.lines) + 1 if entry.lines else 0
 
 
 class Transcript(ScrollView, can_focus=False):
@@ -41,10 +51,14 @@ class Transcript(ScrollView, can_focus=False):
         self.view: View = "markdown"
         self.entries: list[Entry] = []
         self._starts: list[int] = []
+        self._stale: list[Entry] = []
+        """Entries, from the oldest on, whose lines are still to be made."""
         self._height = 0
         self._ink: Ink | None = None
         self._following = True
         self._blank_strip: Strip | None = None
+        self._drawn: list[Strip | None] = []
+        self._drawn_for: tuple[Region, int, Selection | None] | None = None
 
     @property
     def ink(self) -> Ink:
@@ -69,12 +83,14 @@ class Transcript(ScrollView, can_focus=False):
         """Draw an entry anew."""
         if not self._laid_out:
             return
-        before = len(entry.lines)
+        before, end = len(entry.lines), self._height
         entry.layout(self.ink, self.view)
+        if entry in self._stale:
+            self._stale.remove(entry)
         index = self.entries.index(entry)
         self._place(index)
         first = self._starts[index]
-        self._redraw(first, self._height if len(entry.lines) != before else first + before)
+        self._redraw(first, max(end, self._height) if len(entry.lines) != before else first + before)
 
     def replace(self, entry: Entry, by: Entry) -> None:
         """Put an entry in another's place."""
@@ -84,29 +100,35 @@ class Transcript(ScrollView, can_focus=False):
 
     def drop(self, entry: Entry) -> None:
         """Take an entry away."""
-        index = self.entries.index(entry)
+        index, end = self.entries.index(entry), self._height
         del self.entries[index]
+        if entry in self._stale:
+            self._stale.remove(entry)
         self._place(index)
-        self._redraw(0, self._height + 1)
+        self._redraw(0, end)
 
     def clear(self) -> None:
         """Take all entries away."""
+        end = self._height
         self.entries.clear()
+        self._stale.clear()
         self._place(0)
-        self._redraw(0, 1)
+        self._redraw(0, end)
         self.to_end()
 
     def grow(self, entry: AnswerEntry) -> None:
         """Draw what has been added to the answer at the end."""
         if not self._laid_out:
             return
-        before = len(entry.lines)
+        before, end = len(entry.lines), self._height
         first = entry.grow(self.ink)
         index = len(self.entries) - 1 - self.entries[::-1].index(entry)
+        start = self._starts[index]
         if len(entry.lines) != before:
             self._place(index)
-        start = self._starts[index]
-        self._redraw(start + first, start + max(before, len(entry.lines)))
+            self._redraw(start + first, max(end, self._height))
+        else:
+            self._redraw(start + first, start + before)
 
     def show_view(self, view: View) -> None:
         """Show answers as Markdown, or coloured by where their tokens came from."""
@@ -125,10 +147,10 @@ class Transcript(ScrollView, can_focus=False):
     def _place(self, index: int) -> None:
         """Work out where the entries from this one on start."""
         del self._starts[index:]
-        y = 0 if index == 0 else self._starts[index - 1] + len(self.entries[index - 1].lines) + 1
+        y = 0 if index == 0 else self._starts[index - 1] + _height(self.entries[index - 1])
         for entry in self.entries[index:]:
             self._starts.append(y)
-            y += len(entry.lines) + 1
+            y += _height(entry)
         self._height = max(0, y - 1) if self.entries else 0
         size = Size(0, self._height)
         if size != self.virtual_size:
@@ -138,18 +160,62 @@ class Transcript(ScrollView, can_focus=False):
                 self.scroll_end(animate=False, immediate=True)
 
     def _redraw(self, first: int, end: int) -> None:
+        """Draw the lines of the transcript from this one to before that one anew, where they are in view."""
+        if self._drawn_for is not None:
+            crop, top, _ = self._drawn_for
+            for row in range(max(first - top - crop.y, 0), min(end - top - crop.y, len(self._drawn))):
+                self._drawn[row] = None
         top = self.scroll_offset.y
         first, end = max(first - top, 0), min(end - top, self.size.height)
         if end > first:
             self.refresh(Region(0, first, self.size.width, end - first))
 
     def _layout_all(self) -> None:
+        """Make all lines anew: at once those in view and near it, the older ones little by little."""
         if not self._laid_out:
             return
+        top = None if self._following else self._top()
+        kept = len(self.entries) if top is None else self.entries.index(top[0])
         for entry in self.entries:
-            entry.layout(self.ink, self.view)
+            entry.lines = []
+        self._stale = list(self.entries)
+        height = 0
+        while self._stale and (height < 2 * self.size.height or len(self._stale) > kept):
+            height += self._layout_last_stale()
         self._place(0)
+        self._drawn_for = None
+        if top is not None:
+            entry, line = top
+            line = min(line, max(0, len(entry.lines) - 1))
+            self.scroll_to(y=self._starts[kept] + line, animate=False)
         self.refresh()
+        if self._stale:
+            self.set_timer(FILL_INTERVAL, self._layout_more)
+
+    def _layout_last_stale(self) -> int:
+        entry = self._stale.pop()
+        entry.layout(self.ink, self.view)
+        return _height(entry)
+
+    def _layout_more(self) -> None:
+        if not self._stale:
+            return
+        began = time.thread_time()
+        added = 0
+        while self._stale and time.thread_time() - began < FILL_SECONDS:
+            added += self._layout_last_stale()
+        at = self.scroll_y
+        self._place(0)
+        self._drawn_for = None
+        if not self._following:
+            # The older lines come in above the view, which is to stay where it is.
+            self.scroll_to(y=at + added, animate=False)
+        self.set_timer(FILL_INTERVAL, self._layout_more)
+
+    def _top(self) -> tuple[Entry, int] | None:
+        """The entry at the top of the view, and which of its lines is there."""
+        index = bisect_right(self._starts, self.scroll_offset.y) - 1
+        return (self.entries[index], self.scroll_offset.y - self._starts[index]) if index >= 0 else None
 
     def _on_resize(self) -> None:
         self._layout_all()
@@ -159,9 +225,11 @@ class Transcript(ScrollView, can_focus=False):
     def notify_style_update(self) -> None:
         """Draw everything in the new theme's colours."""
         super().notify_style_update()
+        self._drawn_for = None
+        if self._ink is None or self._ink.theme is self.app.theme_variables:
+            return
         self._ink = self._blank_strip = None
-        if self.is_attached:
-            self._layout_all()
+        self._layout_all()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Notice when the view leaves the end, and when it comes back."""
@@ -191,26 +259,34 @@ class Transcript(ScrollView, can_focus=False):
         return strip.apply_offsets(0 if line is None else -line.indent, y)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """What is in view, as it is drawn: lines are ready when they come here."""
-        top = self.scroll_offset.y
-        filters = self.get_line_filters()
+        """What is in view, as it is drawn: lines are ready when they come here.
+
+        Textual asks for all of it at every refresh, so what has not changed is kept.
+        """
+        top, selection = self.scroll_offset.y, self.text_selection
+        if (crop, top, selection) != self._drawn_for:
+            self._drawn_for = (crop, top, selection)
+            self._drawn = [None] * crop.height
+        drawn = self._drawn
+        for row, strip in enumerate(drawn):
+            if strip is None:
+                drawn[row] = self._paint(top + crop.y + row, crop, selection)
+        return [strip for strip in drawn if strip is not None]
+
+    def _paint(self, y: int, crop: Region, selection: Selection | None) -> Strip:
+        line = self.line_at(y)
+        if line is None:
+            strip = self._blank
+        elif selection is not None and (span := selection.get_span(y)) is not None:
+            strip = self._selected(line, *span)
+        else:
+            strip = line.strip
         background = self.background_colors[1]
-        selection = self.text_selection
-        strips: list[Strip] = []
-        for y in range(top + crop.y, top + crop.bottom):
-            line = self.line_at(y)
-            if line is None:
-                strip = self._blank
-            elif selection is not None and (span := selection.get_span(y)) is not None:
-                strip = self._selected(line, *span)
-            else:
-                strip = line.strip
-            for each in filters:
-                strip = strip.apply_filter(each, background)
-            strips.append(strip)
-        if crop.column_span != (0, self.ink.width):
-            strips = [strip.crop_extend(crop.x, crop.right, self._blank_style) for strip in strips]
-        return strips
+        for each in self.get_line_filters():
+            strip = strip.apply_filter(each, background)
+        if crop.column_span != (0, strip.cell_length):
+            strip = strip.crop_extend(crop.x, crop.right, self._blank_style)
+        return strip
 
     @property
     def _blank_style(self) -> RichStyle:

@@ -27,6 +27,8 @@ class Lines(Widget):
         self._right = right
         self._shown: list[Content] = []
         self._strips: dict[int, Strip] = {}
+        self._drawn: tuple[Region, list[Strip]] | None = None
+        """What was last asked for. Textual asks every widget at every refresh, changed or not."""
         self._styles: dict[str, Style] = {}
         self.drawn_lines = 0
         """How many lines have changed so far."""
@@ -52,6 +54,7 @@ class Lines(Widget):
         if not changed:
             return
         self.drawn_lines += len(changed)
+        self._drawn = None
         for y in changed:
             self._strips.pop(y, None)
         self.refresh(*[Region(0, y, self.size.width, 1) for y in changed])
@@ -59,12 +62,14 @@ class Lines(Widget):
     def on_resize(self) -> None:
         """Every line has a new width."""
         self._strips.clear()
+        self._drawn = None
 
     def notify_style_update(self) -> None:
         """Every line has new colours."""
         super().notify_style_update()
         self._strips.clear()
         self._styles.clear()
+        self._drawn = None
 
     def render_line(self, y: int) -> Strip:
         """One line, made once."""
@@ -75,6 +80,8 @@ class Lines(Widget):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The lines in a part of the widget."""
+        if self._drawn is not None and self._drawn[0] == crop:
+            return self._drawn[1]
         filters = self.get_line_filters()
         background = self.background_colors[1]
         strips: list[Strip] = []
@@ -85,6 +92,7 @@ class Lines(Widget):
             strips.append(strip)
         if crop.column_span != (0, self.size.width):
             strips = [strip.crop(*crop.column_span) for strip in strips]
+        self._drawn = (crop, strips)
         return strips
 
     def _make(self, content: Content) -> Strip:

@@ -10,6 +10,7 @@ from ...app.decoding.stats import AnswerStats
 from ...app.events import Loaded, ModelInfo
 from .. import figures
 from .lines import Lines
+from .status import NEARLY_FULL
 
 INNER = 30
 HISTORY = INNER
@@ -103,7 +104,7 @@ class Panel(Lines):
                 Content.assemble(
                     (f"{position + 1:>2} ", _DIM),
                     (filled, "$secondary"),
-                    ("━" * (width - len(filled)), _FAINT),
+                    ("─" * (width - len(filled)), _FAINT),
                     f"{figures.percent(share):>6}",
                 )
             )
@@ -115,7 +116,7 @@ class Panel(Lines):
             self._show("context", _title("Context"), Content(figures.NOT_MEASURED))
             return
         share = used / size
-        full = share >= 0.8
+        full = share >= NEARLY_FULL
         done = round(min(1.0, share) * INNER)
         amount = f"{figures.count(used)} of {figures.count(size)}"
         note = f"{figures.percent(share)}{' nearly full' if full else ''}"
@@ -123,7 +124,7 @@ class Panel(Lines):
             "context",
             _title("Context"),
             Content.assemble(
-                ("━" * done, "$warning" if full else "$primary"), ("━" * (INNER - done), _FAINT)
+                ("━" * done, "$warning" if full else "$primary"), ("─" * (INNER - done), _FAINT)
             ),
             _pair(amount, note, ("", "bold $text-warning" if full else _DIM)),
         )
@@ -133,8 +134,7 @@ class Panel(Lines):
         self._show(
             "memory",
             _title("Memory"),
-            _pair("engine", figures.size(engine)),
-            _pair("screen", figures.size(own)),
+            _pair(f"engine {figures.size(engine)}", f"screen {figures.size(own)}", ("", "")),
         )
 
     def models(self, loaded: Loaded | None) -> None:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from textual import events
 from textual.message import Message
 from textual.widgets import TextArea
 
-from ..actions import bindings
+from ..actions import KEYS
 
+PROMPT_KEYS = {key: each.action for each in KEYS if each.where == "prompt" for key in each.keys.split(",")}
 PLACEHOLDER = "Ask something.  Enter sends, Ctrl+J makes a new line, Up brings back the last prompt, /help"
 SHORT_PLACEHOLDER = "Enter sends · Ctrl+J new line · /help"
 
 
 class Prompt(TextArea):
     """A text that grows with its lines; Enter sends it, and Up brings back the one before."""
-
-    BINDINGS = bindings("prompt")
-
-    class Submitted(Message):
-        """The prompt is to be sent."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
 
     class Scroll(Message):
         """The transcript is to be scrolled: by pages, or to one of its ends."""
@@ -32,8 +26,10 @@ class Prompt(TextArea):
             self.pages = pages
             self.to = to
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, submit: Callable[[str], bool], *, id: str | None = None) -> None:
+        """`submit` takes a text to be sent; the text stays where it is when that says no."""
         super().__init__(id=id, compact=True, highlight_cursor_line=False, placeholder=PLACEHOLDER)
+        self._submit = submit
         # A cursor that blinks wakes the program twice a second, and while an answer is decoded that
         # time is the decoder's.
         self.cursor_blink = False
@@ -41,13 +37,25 @@ class Prompt(TextArea):
         self._at = 0
         self._unsent = ""
 
-    def _on_resize(self) -> None:
-        super()._on_resize()
+    def on_key(self, event: events.Key) -> None:
+        """Act on a key in the order in which it was typed.
+
+        Textual runs bindings in the app's own queue: a line pasted by a terminal that does not mark
+        pastes, or typed fast, would be sent without its last letters.
+        """
+        action = PROMPT_KEYS.get(event.key)
+        if action is not None:
+            event.stop()
+            event.prevent_default()
+            getattr(self, f"action_{action}")()
+
+    def on_resize(self) -> None:
+        """Say the keys in as many words as there is room for."""
         self.placeholder = PLACEHOLDER if self.size.width > len(PLACEHOLDER) else SHORT_PLACEHOLDER
 
-    def remember(self, text: str) -> None:
+    def _remember(self, text: str) -> None:
         """Let Up bring this prompt back."""
-        if text and (not self._sent or self._sent[-1] != text):
+        if not self._sent or self._sent[-1] != text:
             self._sent.append(text)
         self._at = len(self._sent)
         self._unsent = ""
@@ -59,8 +67,10 @@ class Prompt(TextArea):
 
     def action_submit(self) -> None:
         """Send what is typed."""
-        if self.text.strip():
-            self.post_message(self.Submitted(self.text))
+        text = self.text.strip()
+        if text and self._submit(text):
+            self._remember(text)
+            self.clear()
 
     def action_newline(self) -> None:
         """Begin a new line."""
@@ -84,9 +94,13 @@ class Prompt(TextArea):
         else:
             self.action_cursor_down()
 
-    def action_page(self, pages: int) -> None:
-        """Scroll the transcript."""
-        self.post_message(self.Scroll(pages=pages))
+    def action_page_up(self) -> None:
+        """Scroll the transcript up."""
+        self.post_message(self.Scroll(pages=-1))
+
+    def action_page_down(self) -> None:
+        """Scroll the transcript down."""
+        self.post_message(self.Scroll(pages=1))
 
     def action_to_start(self) -> None:
         """Show the start of the transcript."""
@@ -103,7 +117,6 @@ class Prompt(TextArea):
         else:
             self.action_cursor_line_end()
 
-    async def _on_paste(self, event: events.Paste) -> None:
-        # Some terminals paste lines as they come from other systems.
+    def on_paste(self, event: events.Paste) -> None:
+        """Take line ends as they come from other systems; the text area then inserts the text."""
         event.text = event.text.replace("\r\n", "\n").replace("\r", "\n")
-        await super()._on_paste(event)

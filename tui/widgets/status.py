@@ -9,6 +9,8 @@ from .. import figures
 from ..actions import KEYS
 from .lines import Lines
 
+NEARLY_FULL = 0.8
+"""From here on the context meter warns."""
 MORE_BELOW = "↓ more below, End"
 
 
@@ -42,8 +44,7 @@ class StateLine(Lines):
         self._state, self._reason = None, ""
 
     def on_resize(self) -> None:
-        """Use the new width."""
-        super().on_resize()
+        """Use the new width; Textual calls the base class's handler as well."""
         self.draw()
 
     def draw(self) -> None:
@@ -73,11 +74,12 @@ class CompactFigures(Lines):
 
     def draw(self, stats: AnswerStats, tokens_per_second: float | None, used: int, size: int) -> None:
         """Show these figures."""
+        full = " nearly full" if size and used >= NEARLY_FULL * size else ""
         parts = [
             f"{figures.rate(tokens_per_second)} tok/s",
             f"accepted {figures.percent(stats.acceptance_rate)}",
             f"speed-up {figures.times(stats.speedup)}",
-            f"context {figures.count(used)}/{figures.count(size)}" if size else "context -",
+            f"context {figures.count(used)}/{figures.count(size)}{full}" if size else "context -",
         ]
         self.show([Content(" · ".join(parts))])
 
@@ -90,5 +92,5 @@ class Keys(Lines):
         parts: list[tuple[str, str]] = []
         for key in KEYS:
             if key.footer:
-                parts += [(key.shown, "bold $text-primary"), (f" {key.footer}   ", "$text-muted")]
+                parts += [(key.shown, "bold $text-primary"), (f" {key.footer}  ", "$text-muted")]
         self.show([Content.assemble(*parts)])

@@ -1,0 +1,218 @@
+"""What goes wrong: it is said, nothing is lost, and there is a way on."""
+
+from __future__ import annotations
+
+import pytest
+from scripted_engine import LOADED, ScriptedEngine, chat, loading, ready, seen, type_in, wait_until
+from specchat.app.decoding.stats import AnswerStats
+from specchat.app.events import Died, Failed, Finished, Load, LoadProgress
+from specchat.app.requests import AnswerOptions, LoadOptions, Turn
+from specchat.tui.app import SpecchatApp, run_chat
+
+REFUSED = "small.gguf cannot draft for big.gguf: token 17 differs"
+KILLED = "The engine was killed by signal 11 (SIGSEGV)."
+
+
+@pytest.mark.parametrize("way", ["ctrl+r", "prompt"])
+async def test_a_failed_load_says_why_and_can_be_tried_again(way):
+    engine = ScriptedEngine(loads=False)
+    app = chat(engine)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await loading(pilot, engine)
+        engine.say(LoadProgress("target", "Big", 0.5), Failed(REFUSED))
+        await wait_until(pilot, lambda: app.session.phase == "unloaded")
+        assert REFUSED in seen(app)
+        assert "✗" in "".join(line.strip.text for e in app.transcript.entries for line in e.lines)
+        assert "Ctrl+R tries again" in app.state.text
+        if way == "ctrl+r":
+            await pilot.press("ctrl+r")
+        else:
+            await type_in(pilot, "hello")
+        assert engine.told == [Load(LoadOptions("big.gguf", "small.gguf"))] * 2
+        assert engine.starts == 1
+        engine.say(LOADED)
+        await wait_until(pilot, lambda: app.session.phase in ("ready", "answering"))
+        assert [ask.turns[-1].text for ask in engine.asks] == (["hello"] if way == "prompt" else [])
+
+
+async def test_a_prompt_that_waited_for_a_load_that_failed_can_be_sent_again():
+    engine = ScriptedEngine(loads=False)
+    app = chat(engine)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await type_in(pilot, "hello")
+        engine.say(Failed(REFUSED))
+        await wait_until(pilot, lambda: app.session.phase == "unloaded")
+        assert app.prompt.text == "hello"
+
+
+async def test_a_failed_answer_is_kept_as_far_as_it_came():
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await ready(pilot)
+        await type_in(pilot, "x")
+        engine.write("so far")
+        engine.say(Failed("llama.cpp could not run a pass."))
+        await ready(pilot)
+        assert "so far" in seen(app)
+        assert "■ failed" in seen(app)
+        assert "llama.cpp could not run a pass." in seen(app)
+        assert app.session.turns == [Turn("user", "x"), Turn("assistant", "so far")]
+        await type_in(pilot, "next")
+        assert len(engine.asks) == 2
+
+
+async def test_a_prompt_that_could_not_be_answered_comes_back_with_up():
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await ready(pilot)
+        await type_in(pilot, "far too long")
+        engine.say(Failed("The prompt has 5000 tokens, the context 4096."))
+        await ready(pilot)
+        assert "5000 tokens" in seen(app)
+        assert app.session.turns == []
+        await pilot.press("up")
+        assert app.prompt.text == "far too long"
+
+
+@pytest.mark.parametrize("way", ["ctrl+r", "prompt"])
+async def test_an_engine_that_dies_during_an_answer_loses_nothing(way):
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot)
+        await type_in(pilot, "one")
+        engine.finish("first answer")
+        await ready(pilot)
+        await type_in(pilot, "two")
+        engine.write("half of the second")
+        await wait_until(pilot, lambda: "half of the second" in seen(app))
+        engine.say(Died(KILLED))
+        await wait_until(pilot, lambda: app.session.phase == "dead")
+        text = seen(app)
+        assert "half of the second" in text
+        assert "■ cut off" in text
+        assert KILLED in text
+        assert "Ctrl+R" in app.state.text
+        assert "not loaded" in app.state.text
+        if way == "ctrl+r":
+            await pilot.press("ctrl+r")
+            await ready(pilot)
+            await type_in(pilot, "three")
+        else:
+            await type_in(pilot, "three")
+        await wait_until(pilot, lambda: len(engine.asks) == 3)
+        assert engine.starts == 2
+        assert engine.last_ask.turns == (
+            Turn("user", "one"),
+            Turn("assistant", "first answer", (1, 2)),
+            Turn("user", "two"),
+            Turn("assistant", "half of the second"),
+            Turn("user", "three"),
+        )
+
+
+async def test_an_engine_that_dies_before_the_first_token_gives_the_prompt_back():
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await ready(pilot)
+        await type_in(pilot, "one")
+        engine.say(Died(KILLED))
+        await wait_until(pilot, lambda: app.session.phase == "dead")
+        assert "■ no answer" in seen(app)
+        assert app.session.turns == []
+
+
+async def test_an_engine_that_dies_while_idle_or_loading_is_noticed():
+    engine = ScriptedEngine(loads=False)
+    app = chat(engine)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await loading(pilot, engine)
+        engine.say(Died(KILLED))
+        await wait_until(pilot, lambda: app.session.phase == "dead")
+        engine._loads = True
+        await pilot.press("ctrl+r")
+        await ready(pilot)
+        engine.say(Died(KILLED))
+        await wait_until(pilot, lambda: app.session.phase == "dead")
+        assert seen(app).count(KILLED) == 2
+
+
+async def test_clear_is_carried_out_though_the_engine_dies_instead_of_stopping():
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await ready(pilot)
+        await type_in(pilot, "one")
+        engine.write("text")
+        await type_in(pilot, "/clear")
+        engine.say(Died(KILLED))
+        await wait_until(pilot, lambda: app.session.phase == "dead")
+        assert "one" not in [line.text for e in app.transcript.entries for line in e.lines]
+        assert KILLED in seen(app)
+        assert app.session.turns == []
+
+
+async def test_an_engine_that_cannot_start_is_said_and_can_be_tried_again():
+    engine = ScriptedEngine()
+    engine.start_error = OSError("no memory")
+    app = chat(engine)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await wait_until(pilot, lambda: app.session.phase == "dead")
+        assert "could not be started: no memory" in seen(app)
+        engine.start_error = None
+        await pilot.press("ctrl+r")
+        await ready(pilot)
+
+
+async def test_an_engine_that_cannot_be_told_anything_counts_as_gone():
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await ready(pilot)
+        engine.send_error = BrokenPipeError("broken pipe")
+        await type_in(pilot, "x")
+        assert app.session.phase == "dead"
+        assert "broken pipe" in seen(app)
+
+
+async def test_ctrl_r_leaves_a_running_engine_alone():
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await ready(pilot)
+        await pilot.press("ctrl+r")
+        assert engine.starts == 1
+        assert "the engine is running" in app.state.text
+
+
+async def test_late_events_of_an_answer_that_is_over_are_ignored():
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await ready(pilot)
+        engine.write("ghost")
+        engine.say(Finished("stop", "ghost", (), 1, 0, AnswerStats(), 1, 2))
+        app.look()
+        assert "ghost" not in seen(app)
+        assert app.session.turns == []
+
+
+def test_run_chat_closes_the_engine_and_returns_the_exit_code(monkeypatch):
+    engine = ScriptedEngine()
+    monkeypatch.setattr(SpecchatApp, "run", lambda self: 0)
+    assert run_chat(engine, LoadOptions("t.gguf"), AnswerOptions()) == 0
+    assert engine.closed
+
+
+def test_run_chat_closes_the_engine_when_the_screen_fails(monkeypatch):
+    def fail(self):
+        raise RuntimeError
+
+    engine = ScriptedEngine()
+    monkeypatch.setattr(SpecchatApp, "run", fail)
+    with pytest.raises(RuntimeError):
+        run_chat(engine, LoadOptions("t.gguf"), AnswerOptions())
+    assert engine.closed

@@ -1,0 +1,199 @@
+"""The parts that need no screen: pacing, figures, the registry, the conversation's state."""
+
+from __future__ import annotations
+
+import pytest
+from specchat.app.decoding.stats import AnswerStats
+from specchat.app.events import Finished
+from specchat.app.requests import AnswerOptions, Turn
+from specchat.tui import actions, figures, texts
+from specchat.tui.pacing import RefreshPacer
+from specchat.tui.session import Session
+
+
+def test_a_cheap_refresh_comes_at_the_shortest_interval():
+    pacer = RefreshPacer(share=0.03)
+    cpu = 0.0
+    for _ in range(20):
+        delay = pacer.next_delay(cpu)
+        cpu += 0.001
+    assert delay == 0.1
+
+
+def test_a_costly_refresh_is_spaced_so_that_the_share_is_kept():
+    pacer = RefreshPacer(share=0.03)
+    cpu = 0.0
+    for _ in range(60):
+        delay = pacer.next_delay(cpu)
+        cpu += 0.012
+    assert delay == pytest.approx(0.012 / 0.03, rel=0.05)
+
+
+def test_however_costly_a_refresh_the_text_moves_once_a_second():
+    pacer = RefreshPacer()
+    for cpu in range(50):
+        delay = pacer.next_delay(float(cpu))
+    assert delay == pytest.approx(1.0, rel=0.01)
+
+
+def test_what_was_spent_before_an_answer_is_not_held_against_it():
+    pacer = RefreshPacer()
+    pacer.next_delay(0.0)
+    pacer.restart(5.0)
+    assert pacer.next_delay(5.001) == 0.1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        figures.rate(None),
+        figures.percent(None),
+        figures.times(None),
+        figures.plain_number(None),
+        figures.seconds(None),
+        figures.size(None),
+    ],
+)
+def test_what_was_not_measured_is_a_dash(text):
+    assert text == "-"
+
+
+def test_figures_are_told_in_the_units_a_person_uses():
+    assert figures.rate(12.34) == "12.3"
+    assert figures.rate(1234.5) == "1234"
+    assert figures.percent(0.615) == "62 %"
+    assert figures.times(1.316) == "1.32×"
+    assert figures.seconds(0.42) == "420 ms"
+    assert figures.seconds(2.04) == "2.0 s"
+    assert figures.count(4096) == "4,096"
+    assert figures.size(1_117_000_000) == "1.12 GB"
+    assert figures.size(93_000_000) == "93 MB"
+    assert figures.parameters(1_543_000_000) == "1.5B"
+    assert figures.parameters(494_000_000) == "494M"
+
+
+def test_a_sparkline_shows_the_last_values_from_zero_up():
+    assert figures.sparkline([0, 5, 10], 8) == "▁▅█"
+    assert figures.sparkline([1, 2, 3, 4], 2) == "▆█"
+    assert figures.sparkline([0.5], 8, top=1.0) == "▅"
+    assert figures.sparkline([], 8) == ""
+    assert figures.sparkline([0, 0], 8) == "▁▁"
+
+
+def test_a_text_is_for_the_model_and_two_slashes_are_sent_as_one():
+    assert actions.understand("  hello ") == actions.Say("hello")
+    assert actions.understand("//etc/hosts is what?") == actions.Say("/etc/hosts is what?")
+    assert actions.understand("a /b c") == actions.Say("a /b c")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("/help", actions.Help()),
+        ("/HELP", actions.Help()),
+        ("/clear", actions.Clear()),
+        ("/quit", actions.Leave()),
+        ("/system", actions.SetSystem(None)),
+        ("/system You are terse.\nVery.", actions.SetSystem("You are terse.\nVery.")),
+        ("/system none", actions.SetSystem("")),
+        ("/spec", actions.SetSpeculate(None)),
+        ("/spec on", actions.SetSpeculate("auto")),
+        ("/spec off", actions.SetSpeculate("off")),
+        ("/spec always", actions.SetSpeculate("always")),
+        ("/temp", actions.SetTemperature(None)),
+        ("/temp 0", actions.SetTemperature(0.0)),
+        ("/temp 0,7", actions.SetTemperature(0.7)),
+        ("/draft-max", actions.SetDraftMax(None)),
+        ("/draft-max 8", actions.SetDraftMax(8)),
+        ("/theme", actions.SetTheme(None)),
+        ("/theme light", actions.SetTheme("specchat-light")),
+    ],
+)
+def test_commands_are_understood(typed, meant):
+    assert actions.understand(typed) == meant
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("/hlep", "/help"),
+        ("/sytem x", "/system"),
+        ("/temperature 1", "/temp"),
+        ("/exit", "//exit"),
+        ("/", "/help"),
+        ("/spec maybe", "on, off or always"),
+        ("/temp hot", "from 0"),
+        ("/temp -1", "from 0"),
+        ("/temp nan", "from 0"),
+        ("/draft-max 0", "from 1 to 16"),
+        ("/draft-max 1.5", "from 1 to 16"),
+        ("/draft-max 99", "from 1 to 16"),
+        ("/theme blue", "dark or light"),
+        ("/help me", "nothing after it"),
+        ("/clear all", "nothing after it"),
+    ],
+)
+def test_a_wrong_command_says_what_is_right(typed, says):
+    with pytest.raises(actions.CommandError, match=says):
+        actions.understand(typed)
+
+
+def test_the_help_is_made_from_the_registry():
+    text = texts.help_text().plain
+    assert all(command.usage in text and command.help in text for command in actions.COMMANDS)
+    assert all(key.shown in text and key.help in text for key in actions.KEYS)
+
+
+def test_each_key_is_bound_once():
+    keys = [key for action in actions.KEYS for key in action.keys.split(",")]
+    assert sorted(keys) == sorted(set(keys))
+
+
+def finished(text: str, ids: tuple[int, ...] = (7, 8)) -> Finished:
+    return Finished("stop", text, ids, 10, 0, AnswerStats(), 20, 4096)
+
+
+def test_every_ask_carries_the_whole_conversation():
+    session = Session(AnswerOptions(), "Be brief.")
+    session.ask("one")
+    session.finished(finished("1"))
+    ask = session.ask("two")
+    assert ask.turns == (
+        Turn("system", "Be brief."),
+        Turn("user", "one"),
+        Turn("assistant", "1", (7, 8)),
+        Turn("user", "two"),
+    )
+
+
+def test_a_prompt_without_an_answer_does_not_stay_in_the_conversation():
+    session = Session(AnswerOptions(), None)
+    session.ask("one")
+    assert session.end_answer("") is False
+    assert session.turns == []
+    assert session.phase == "ready"
+
+
+def test_options_change_for_the_next_answer():
+    session = Session(AnswerOptions(), None)
+    session.set_temperature(0.0)
+    session.set_draft_max(8)
+    session.set_speculate("off")
+    options = session.ask("x").options
+    assert options.sampling.temperature == 0.0
+    assert options.drafting.draft_max == 8
+    assert options.drafting.speculate == "off"
+
+
+def test_an_answers_figures_leave_out_what_was_not_measured():
+    assert texts.answer_figures(AnswerStats()) == ""
+    plain = AnswerStats(completion_tokens=12, tokens_per_second=9.0)
+    assert texts.answer_figures(plain) == "12 tokens · 9.0 tok/s"
+    drafted = AnswerStats(
+        completion_tokens=12,
+        tokens_per_second=12.0,
+        drafted=10,
+        accepted=6,
+        baseline_tokens_per_second=8.0,
+    )
+    assert texts.answer_figures(drafted).endswith("60 % accepted · 1.50×")
