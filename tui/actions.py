@@ -9,9 +9,8 @@ from typing import Literal
 
 from textual.binding import Binding, BindingType
 
-from ..app.requests import Speculate
+from ..app.requests import MAX_DRAFT, Speculate
 
-LARGEST_DRAFT = 16
 HOTTEST = 5.0
 THEMES = {"dark": "specchat-dark", "light": "specchat-light"}
 
@@ -144,8 +143,8 @@ def _temperature(argument: str) -> Intent:
 def _draft_max(argument: str) -> Intent:
     if not argument:
         return SetDraftMax(None)
-    if not argument.isdecimal() or not 1 <= int(argument) <= LARGEST_DRAFT:
-        allowed = f"a whole number from 1 to {LARGEST_DRAFT}"
+    if not argument.isdecimal() or not 1 <= int(argument) <= MAX_DRAFT:
+        allowed = f"a whole number from 1 to {MAX_DRAFT}"
         raise CommandError(f"/draft-max is {allowed}, not “{argument}”; /spec off stops drafting")
     return SetDraftMax(int(argument))
 
@@ -170,7 +169,7 @@ COMMANDS = (
     SlashCommand("system", "TEXT", "what the model is told first; “none” removes it", _system),
     SlashCommand("spec", "on|off|always", "draft where it pays, never, or always", _speculate),
     SlashCommand("temp", "X", f"temperature, from 0 to {HOTTEST:g}", _temperature),
-    SlashCommand("draft-max", "N", f"draft tokens per pass, from 1 to {LARGEST_DRAFT}", _draft_max),
+    SlashCommand("draft-max", "N", f"draft tokens per pass, from 1 to {MAX_DRAFT}", _draft_max),
     SlashCommand("theme", "dark|light", "the colours", _theme),
     SlashCommand("quit", "", "leave", _no_argument(Leave(), "quit")),
 )
