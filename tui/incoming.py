@@ -52,6 +52,10 @@ class Incoming:
         self._figures_changed = False
         self._hint_until = 0.0
 
+    def begin(self) -> None:
+        """Show that nothing is measured yet."""
+        self._draw_figures(sample=False)
+
     def take(self, event: Event) -> None:
         """One event."""
         match event:
