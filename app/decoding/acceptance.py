@@ -1,0 +1,53 @@
+"""The accept and residual rules: which token stands where a draft token was proposed.
+
+For a draft token x proposed from q where the target's distribution is p, every rule here gives a token
+distributed exactly as p, whatever q is (Leviathan et al. 2022, arXiv 2211.17192, appendix A.1; Chen et
+al. 2023, arXiv 2302.01318, theorem 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .sampling import Distribution
+
+Rule = Callable[[Distribution, Distribution, int, np.random.Generator], int]
+"""(p, q, x, random draws) -> the token that stands: x itself when it is accepted."""
+
+
+def speculative(p: Distribution, q: Distribution, token: int, draws: np.random.Generator) -> int:
+    """Accept `token`, drawn from `q`, with min(1, p/q); else draw from what p has over q.
+
+    A proposal that was certain (lookup, an argmax draft, temperature 0) is a `q` of one token: it is
+    accepted with p(token), and the residual is p without it.
+    """
+    wanted = p.probability(token)
+    proposed = q.probability(token)
+    if draws.random() * proposed < wanted:
+        return token
+    return residual(p, q).draw(draws.random())
+
+
+def residual(p: Distribution, q: Distribution) -> Distribution:
+    """The distribution norm(max(0, p - q)) of the token that replaces a refused one.
+
+    Where rounding leaves nothing of p over q, the two are equal and p itself is the answer.
+    """
+    over = p.probabilities - _on_tokens_of(p, q)
+    keep = over > 0.0
+    total = over[keep].sum()
+    if total <= 0.0:
+        return p
+    return Distribution(p.tokens[keep], over[keep] / total)
+
+
+def _on_tokens_of(p: Distribution, q: Distribution) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """q's probability for each of p's tokens, float64 (n,)."""
+    if q.tokens.size == 1:
+        return np.where(p.tokens == q.tokens[0], q.probabilities[0], 0.0)
+    order = np.argsort(q.tokens)
+    tokens = q.tokens[order]
+    places = np.minimum(np.searchsorted(tokens, p.tokens), tokens.size - 1)
+    return np.where(tokens[places] == p.tokens, q.probabilities[order][places], 0.0)

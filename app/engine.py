@@ -1,0 +1,70 @@
+"""Owns everything llama.cpp: commands in, events out, one at a time.
+
+The same engine runs in a process of its own for the chat, and in-process for `run` and the tests.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from ..models.errors import SpecchatError
+from .answering import Answerer
+from .decoding.acceptance import Rule, speculative
+from .events import Ask, Failed, Load, Loaded
+from .loading import Cancelled, Emit, Pair, load_pair
+
+
+class Engine:
+    """One pair at a time."""
+
+    def __init__(
+        self,
+        emit: Emit,
+        cancelled: Cancelled = lambda: False,
+        clock: Callable[[], float] = time.perf_counter,
+        accept: Rule = speculative,
+    ) -> None:
+        """Events go to `emit`; `cancelled` is looked at between rounds and between prefill passes."""
+        self._emit, self._cancelled, self._clock, self._accept = emit, cancelled, clock, accept
+        self.pair: Pair | None = None
+        self._answerer: Answerer | None = None
+
+    def load(self, command: Load) -> None:
+        """Load a pair in place of what is loaded; the last event is `Loaded` or `Failed`."""
+        self.close()
+        try:
+            self.pair = pair = load_pair(command.options, self._emit, self._cancelled, self._clock)
+        except SpecchatError as error:
+            self._emit(Failed(str(error)))
+            return
+        self._answerer = Answerer(pair, self._emit, self._cancelled, self._clock, self._accept)
+        obstacle = self._answerer.obstacle(command.drafting)
+        self._emit(
+            Loaded(
+                target=pair.target.info(),
+                draft=pair.draft.info() if pair.draft else None,
+                context_size=pair.target.context.size,
+                threads=pair.threads,
+                devices=pair.devices,
+                warnings=pair.warnings,
+                state="plain" if obstacle else "drafting",
+                reason=obstacle or "ready",
+            )
+        )
+
+    def ask(self, command: Ask) -> None:
+        """Answer the last turn; the last event is `Finished` or `Failed`, and the caches are true."""
+        if self._answerer is None:
+            self._emit(Failed("no model is loaded"))
+            return
+        try:
+            self._answerer.answer(command)
+        except SpecchatError as error:
+            self._emit(Failed(str(error)))
+
+    def close(self) -> None:
+        """Free what is loaded."""
+        if self.pair is not None:
+            self.pair.close()
+        self.pair = self._answerer = None

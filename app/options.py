@@ -1,0 +1,269 @@
+"""The options that commands share, and what they make of them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from .decoding.settings import Sampling
+from .requests import MAX_DRAFT, AnswerOptions, Drafting, LoadOptions
+
+UNUSABLE = 2
+"""The exit code of bad usage, and of a model or pair that cannot be used."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with errors that fit on one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit code 2."""
+        self.exit(UNUSABLE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def add_model_options(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """Which models, and how they are loaded."""
+    group = parser.add_argument_group("models")
+    group.add_argument("-m", "--target", metavar="GGUF", required=required, help="the model that answers")
+    group.add_argument("-md", "--draft", metavar="GGUF", help="a small model of the same family that drafts")
+    group.add_argument(
+        "-c",
+        "--ctx-size",
+        type=_context,
+        default=0,
+        metavar="N",
+        help="tokens of context (default: 8192, or what the model was trained for if less)",
+    )
+    group.add_argument(
+        "-t",
+        "--threads",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="threads (default: one per physical core)",
+    )
+    group.add_argument(
+        "-ngl",
+        "--gpu-layers",
+        type=int,
+        default=-1,
+        metavar="N",
+        help="target layers on the GPU (default: all, if there is one)",
+    )
+    group.add_argument(
+        "-ngld",
+        "--gpu-layers-draft",
+        type=int,
+        default=-1,
+        metavar="N",
+        help="draft layers on the GPU (default: all, if there is one)",
+    )
+    types = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
+    group.add_argument(
+        "-ctk",
+        "--cache-type-k",
+        choices=types,
+        default="f16",
+        metavar="TYPE",
+        help=f"type of the K cache: {', '.join(types)} (default: f16)",
+    )
+    group.add_argument(
+        "-ctv",
+        "--cache-type-v",
+        choices=types,
+        default="f16",
+        metavar="TYPE",
+        help="type of the V cache (default: f16)",
+    )
+    group.add_argument(
+        "-fa",
+        "--flash-attn",
+        choices=("auto", "on", "off"),
+        default="auto",
+        help="flash attention (default: auto)",
+    )
+    group.add_argument(
+        "--chat-template", metavar="FILE", help="a jinja file in place of the model's own chat template"
+    )
+    group.add_argument("--log-file", metavar="FILE", help="where llama.cpp's log goes")  # fmt: skip
+
+
+def add_answer_options(parser: argparse.ArgumentParser) -> None:
+    """Sampling and drafting."""
+    sampling, drafting = Sampling(), Drafting()
+    group = parser.add_argument_group("answers")
+    group.add_argument("--system", metavar="TEXT", help="the system prompt")
+    group.add_argument(
+        "-n",
+        "--max-tokens",
+        type=_count,
+        metavar="N",
+        help="the most tokens of an answer (default: until it ends or the context is full)",
+    )
+    group.add_argument(
+        "--temp",
+        type=_at_least_zero,
+        default=sampling.temperature,
+        metavar="X",
+        help=f"temperature; 0 always takes the likeliest token (default: {sampling.temperature})",
+    )
+    group.add_argument(
+        "--top-k",
+        type=_natural,
+        default=sampling.top_k,
+        metavar="N",
+        help=f"sample among the N likeliest; 0 = all (default: {sampling.top_k})",
+    )
+    group.add_argument(
+        "--top-p",
+        type=_share,
+        default=sampling.top_p,
+        metavar="X",
+        help=f"sample among the likeliest that hold this much (default: {sampling.top_p})",
+    )
+    group.add_argument(
+        "--min-p",
+        type=_share,
+        default=sampling.min_p,
+        metavar="X",
+        help=f"leave out what is less likely than X times the likeliest (default: {sampling.min_p})",
+    )
+    group.add_argument(
+        "--repeat-penalty",
+        type=_positive,
+        default=sampling.repeat_penalty,
+        metavar="X",
+        help="make the last 64 tokens less likely; 1 = off (default: 1)",
+    )
+    group.add_argument(
+        "-s",
+        "--seed",
+        type=_natural,
+        metavar="N",
+        help="draw the same way again (default: a new seed for each answer)",
+    )
+    group = parser.add_argument_group("drafting")
+    group.add_argument(
+        "--speculate",
+        choices=("auto", "always", "off"),
+        default=drafting.speculate,
+        help="auto pauses drafting where it is measured not to pay (default: auto)",
+    )
+    group.add_argument(
+        "--drafter",
+        choices=("model", "lookup", "both"),
+        default=drafting.drafter,
+        help="draft with the draft model, from the text so far, or first from the one, then "
+        "from the other (default: model)",
+    )
+    group.add_argument(
+        "--draft-max",
+        type=_draft_length,
+        default=drafting.draft_max,
+        metavar="N",
+        help=f"the most tokens of one draft, 1 to {MAX_DRAFT} (default: {drafting.draft_max})",
+    )
+    group.add_argument(
+        "--draft-p-min",
+        type=_share,
+        default=drafting.draft_p_min,
+        metavar="X",
+        help="stop a draft before a token that the draft model gives less than this "
+        f"(default: {drafting.draft_p_min})",
+    )
+    group.add_argument(
+        "--draft-sampling",
+        choices=("sampled", "argmax"),
+        default=drafting.draft_sampling,
+        help="above temperature 0, draw the draft's tokens or take its likeliest; more drawn "
+        "ones are accepted (default: sampled)",
+    )
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")  # fmt: skip
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """What a single answer is asked and reported with."""
+    group = parser.add_argument_group("one answer")
+    group.add_argument(
+        "-p", "--prompt", metavar="TEXT", help="the prompt, or - to read it from standard input"
+    )
+    group.add_argument("--json", action="store_true", help="one JSON object on stdout: text, ids, figures")
+    group.add_argument("--verify", action="store_true",
+                       help="answer plain and drafted, and report the first difference beside the kernels' "
+                       "own noise (with --temp 0)")  # fmt: skip
+
+
+def load_options(parser: Parser, options: argparse.Namespace) -> LoadOptions:
+    """What to load."""
+    template = None
+    if options.chat_template is not None:
+        try:
+            template = Path(options.chat_template).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            parser.error(f"the chat template {options.chat_template} could not be read: {error}")
+    return LoadOptions(
+        target=options.target,
+        draft=options.draft,
+        ctx_size=options.ctx_size,
+        threads=options.threads,
+        gpu_layers=options.gpu_layers,
+        gpu_layers_draft=options.gpu_layers_draft,
+        cache_type_k=options.cache_type_k,
+        cache_type_v=options.cache_type_v,
+        flash_attn=options.flash_attn,
+        chat_template=template,
+    )
+
+
+def answer_options(parser: Parser, options: argparse.Namespace) -> AnswerOptions:
+    """How to answer."""
+    if options.drafter == "model" and options.draft is None and options.speculate == "always":
+        parser.error("--speculate always needs a draft: give --draft, or --drafter lookup")
+    return AnswerOptions(
+        sampling=Sampling(
+            temperature=options.temp,
+            top_k=options.top_k,
+            top_p=options.top_p,
+            min_p=options.min_p,
+            repeat_penalty=options.repeat_penalty,
+            seed=options.seed,
+        ),
+        drafting=Drafting(
+            speculate=options.speculate,
+            drafter=options.drafter,
+            draft_max=options.draft_max,
+            draft_p_min=options.draft_p_min,
+            draft_sampling=options.draft_sampling,
+        ),
+        max_tokens=options.max_tokens,
+    )
+
+
+def log_file(options: argparse.Namespace) -> Path | None:
+    """Where llama.cpp's log goes."""
+    return Path(options.log_file) if options.log_file else None
+
+
+def _number(
+    kind: type[int] | type[float], what: str, fits: Callable[[float], bool]
+) -> Callable[[str], float]:
+    def convert(word: str) -> float:
+        try:
+            value = kind(word)
+        except ValueError:
+            value = None
+        if value is None or not fits(value):
+            raise argparse.ArgumentTypeError(f"{word!r} is not {what}")
+        return value
+
+    return convert
+
+
+_context = _number(int, "a whole number from 64 on", lambda value: value >= 64)
+_count = _number(int, "a whole number from 1 on", lambda value: value >= 1)
+_natural = _number(int, "a whole number from 0 on", lambda value: value >= 0)
+_draft_length = _number(int, f"a whole number from 1 to {MAX_DRAFT}", lambda value: 1 <= value <= MAX_DRAFT)
+_at_least_zero = _number(float, "a number from 0 on", lambda value: 0 <= value < float("inf"))
+_positive = _number(float, "a number above 0", lambda value: 0 < value < float("inf"))
+_share = _number(float, "a number from 0 to 1", lambda value: 0 <= value <= 1)

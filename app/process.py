@@ -1,0 +1,178 @@
+"""The engine in a process of its own, and the chat's end of the pipe to it.
+
+llama.cpp can die of a signal, and its process with it; the screen's process then says so and starts
+another. Nor does the screen's Python ever hold the lock that the loop needs between two passes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import multiprocessing
+import os
+import queue
+import signal
+import sys
+import threading
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any, cast
+
+from .events import Ask, Cancel, Command, Died, Event, Failed, Load, Quit
+
+_QUIT_WITHIN_S = 0.7
+
+
+class EngineProcess:
+    """Starts the engine's process, sends it commands, and collects what it says; never blocks."""
+
+    def __init__(self, log_file: Path | None = None) -> None:
+        """`log_file` gets llama.cpp's log and whatever the process prints."""
+        self._log_file = log_file
+        self._process: SpawnProcess | None = None
+        self._connection: Connection[Any, Any] | None = None
+        if os.name == "posix":
+            # Spawning needs multiprocessing's tracker, which wants a real stderr: a screen takes it away.
+            resource_tracker.ensure_running()
+
+    @property
+    def pid(self) -> int | None:
+        """The process's id, while there is one."""
+        return self._process.pid if self._process is not None and self._process.is_alive() else None
+
+    def start(self) -> None:
+        """Start the process, in place of one that has died."""
+        self.close()
+        spawn = multiprocessing.get_context("spawn")
+        ours, theirs = spawn.Pipe(duplex=True)
+        process = spawn.Process(
+            target=serve, args=(theirs, self._log_file), name="specchat-engine", daemon=True
+        )
+        process.start()
+        theirs.close()
+        self._connection, self._process = cast("Connection[Any, Any]", ours), process
+
+    def send(self, command: Command) -> None:
+        """Hand over a command; one for a process that is gone is lost, and `drain` says `Died`."""
+        if self._connection is not None:
+            with contextlib.suppress(OSError):
+                self._connection.send(command)
+
+    def drain(self) -> list[Event]:
+        """What the engine has said since the last call; ends with `Died`, once, if its process is gone."""
+        events: list[Event] = []
+        if self._connection is None:
+            return events
+        try:
+            while self._connection.poll():
+                events.append(self._connection.recv())
+        except (EOFError, OSError):
+            events.append(Died(self._how_it_died()))
+            self._connection.close()
+            self._connection = None
+        return events
+
+    def close(self) -> None:
+        """End the process: ask, wait a moment, then kill."""
+        if self._connection is not None:
+            self.send(Cancel())
+            self.send(Quit())
+        if self._process is not None:
+            self._process.join(_QUIT_WITHIN_S)
+            if self._process.is_alive():
+                self._process.kill()
+                self._process.join()
+        if self._connection is not None:
+            self._connection.close()
+        self._process = self._connection = None
+
+    def _how_it_died(self) -> str:
+        assert self._process is not None
+        self._process.join(1.0)
+        code = self._process.exitcode
+        if code is None or code >= 0:
+            return f"the engine's process ended unexpectedly (exit code {code})"
+        name = signal.Signals(-code).name
+        hints = {
+            "SIGILL": "; this llama.cpp was built for another processor or by a compiler that breaks it: "
+            "see the README's build flags",
+            "SIGKILL": "; the system may have been out of memory: try a smaller model or --ctx-size",
+        }
+        return f"the engine's process was killed by {name}{hints.get(name, '')}"
+
+
+def serve(connection: Connection[Any, Any], log_file: Path | None) -> None:
+    """The process: carry out commands until told to quit or until the other end is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C belongs to the chat
+    _leave_the_terminal(log_file)
+    from .engine import Engine  # only this process loads llama.cpp
+
+    inbox = _Inbox(connection)
+
+    def emit(event: Event) -> None:
+        try:
+            connection.send(event)
+        except OSError:
+            os._exit(0)  # the chat is gone, and nobody is left to tell
+
+    engine = Engine(emit, inbox.cancelled)
+    while True:
+        command = inbox.next()
+        try:
+            if isinstance(command, Load):
+                engine.load(command)
+            elif isinstance(command, Ask):
+                engine.ask(command)
+        except Exception as error:
+            logging.getLogger("specchat").exception("a command failed")
+            emit(Failed(f"something went wrong that should not have: {error!r} (the log has the details)"))
+
+
+class _Inbox:
+    """Commands in their order; a cancel acts at once, on all that was sent before it."""
+
+    def __init__(self, connection: Connection[Any, Any]) -> None:
+        self._connection = connection
+        self._commands: queue.SimpleQueue[tuple[int, Command]] = queue.SimpleQueue()
+        self._cancelled_through = 0
+        self._current = 0
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def next(self) -> Command:
+        """The next command, once there is one."""
+        self._current, command = self._commands.get()
+        return command
+
+    def cancelled(self) -> bool:
+        """Whether a cancel has come for the command that `next` gave last."""
+        return self._current <= self._cancelled_through
+
+    def _listen(self) -> None:
+        for number in itertools.count(1):
+            try:
+                command: Command = self._connection.recv()
+            except (EOFError, OSError):
+                os._exit(0)
+            if isinstance(command, Quit):
+                os._exit(0)  # the system frees a model faster than llama.cpp does
+            if isinstance(command, Cancel):
+                self._cancelled_through = number
+            else:
+                self._commands.put((number, command))
+
+
+def _leave_the_terminal(log_file: Path | None) -> None:
+    """Send what this process prints, llama.cpp's last words included, to the log instead of the screen."""
+    sink = os.open(os.devnull, os.O_WRONLY)
+    if log_file is not None:
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        sink = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        logging.basicConfig(
+            level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
+        )
+    os.dup2(sink, 1)
+    os.dup2(sink, 2)
+    os.close(sink)

@@ -1,0 +1,160 @@
+"""One answer without a screen: the answer on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import os
+import signal
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import cast
+
+from .engine import Engine
+from .events import Ask, Event, Failed, Finished, Load, Loaded, LoadProgress, PrefillProgress, Progress
+from .reporting import answer_json, figures
+from .requests import AnswerOptions, LoadOptions, Turn
+from .verifying import verify_answer
+
+DONE, FAILED, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
+"""Exit codes."""
+
+
+def run_once(
+    load: LoadOptions,
+    options: AnswerOptions,
+    prompt: str,
+    system: str | None,
+    *,
+    as_json: bool,
+    verify: bool,
+    log_file: Path | None,
+    debug: bool,
+    name: str,
+) -> int:
+    """Load, answer, report; returns the exit code."""
+    if log_file is not None:
+        logging.basicConfig(level=logging.INFO, filename=log_file, format="%(asctime)s %(message)s")
+    with contextlib.suppress(AttributeError):
+        # An answer may hold what a terminal cannot write.
+        cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="replace")
+    turns = ((Turn("system", system),) if system else ()) + (Turn("user", prompt),)
+    output = _Output(name, streaming=not as_json)
+    interrupt = _Interrupt()
+    engine = Engine(output.take, interrupt.came)
+    try:
+        engine.load(Load(load, options.drafting))
+        if output.failure is not None:
+            return INTERRUPTED if interrupt.came() else output.fail(UNUSABLE)
+        engine.ask(Ask(turns, options))
+        finished = output.finished
+        if finished is None:
+            return output.fail(FAILED)
+        verification = None
+        if verify and not interrupt.came():
+            output.streaming = False
+            verification = verify_answer(engine, turns, options, output)
+            output.note(verification.told())
+        if as_json:
+            assert engine.pair is not None
+            answer = answer_json(finished, engine.pair, options)
+            if verification is not None:
+                answer["verify"] = asdict(verification)
+            print(json.dumps(answer, ensure_ascii=False))
+        else:
+            output.note(figures(finished))
+        sys.stdout.flush()
+        if finished.reason == "cancelled":
+            return INTERRUPTED
+        return FAILED if verification is not None and not verification.explained else DONE
+    except BrokenPipeError:
+        # The reader of the answer has left; what Python would still flush has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:
+        if debug:
+            raise
+        print(f"{name}: {error!r} (--debug shows where)", file=sys.stderr)
+        return FAILED
+    finally:
+        engine.close()
+        interrupt.restore()
+
+
+class _Output:
+    """Events to streams: text to stdout as it comes, progress to stderr where a person is looking."""
+
+    def __init__(self, name: str, *, streaming: bool) -> None:
+        self.streaming = streaming
+        self.finished: Finished | None = None
+        self.failure: str | None = None
+        self._name = name
+        self._watched = sys.stderr.isatty()
+        self._ended_line = True
+
+    def take(self, event: Event) -> None:
+        """Show one event."""
+        match event:
+            case LoadProgress():
+                self._status(f"loading the {event.role} {event.name}: {event.fraction:.0%}")
+            case PrefillProgress() if event.total:
+                self._status(f"reading the prompt ({event.role}): {event.done} of {event.total} tokens")
+            case Loaded():
+                self._status("")
+                for warning in event.warnings:
+                    self.note(f"note: {warning}")
+            case Progress():
+                self._status("")
+                if self.streaming:
+                    text = "".join(piece.text for piece in event.pieces)
+                    self._ended_line = text.endswith("\n")
+                    print(text, end="", flush=True)
+            case Finished():
+                self._status("")
+                self.finished = event
+                if self.streaming and not self._ended_line:
+                    print(flush=True)
+                if event.dropped_turns:
+                    self.note(f"the oldest {event.dropped_turns} turns did not fit and were not sent")
+            case Failed():
+                self._status("")
+                self.failure = event.message
+            case _:
+                pass
+
+    def note(self, text: str) -> None:
+        """A line for the person, on stderr."""
+        print(text, file=sys.stderr, flush=True)
+
+    def fail(self, code: int) -> int:
+        """Say what failed, in one line; returns the exit code."""
+        print(f"{self._name}: {self.failure}", file=sys.stderr)
+        return code
+
+    def _status(self, text: str) -> None:
+        if self._watched:
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+class _Interrupt:
+    """Ctrl+C: the first one ends the answer and keeps it, the second ends the program."""
+
+    def __init__(self) -> None:
+        self._came = False
+        self._former = signal.signal(signal.SIGINT, self._handle)
+
+    def came(self) -> bool:
+        """Whether there was one."""
+        return self._came
+
+    def restore(self) -> None:
+        """Handle signals as before."""
+        signal.signal(signal.SIGINT, self._former)
+
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        self._came = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)

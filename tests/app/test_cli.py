@@ -1,0 +1,246 @@
+"""The command line as a user or a script meets it: real processes, real tiny models."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from specchat.models.locate import packaged_demo_model
+from tests.tiny_models import TinyPair, write_tiny_model
+
+JSON_KEYS = {
+    "text", "token_ids", "finish_reason", "prompt_tokens", "completion_tokens", "stats", "pair", "settings",
+}  # fmt: skip
+STATS_KEYS = {
+    "ttft_s", "tokens_per_second", "target_passes", "plain_passes", "drafted", "accepted",
+    "acceptance_rate", "accepted_by_position", "tokens_per_pass", "target_s", "draft_s", "overhead_s",
+    "baseline_tokens_per_second", "speedup", "state", "reason",
+}  # fmt: skip
+
+
+def specchat(*words: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "specchat.tui.entry", *map(str, words)],
+        input=stdin, stdin=subprocess.DEVNULL if stdin is None else None,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def run(pair: TinyPair, *words: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    return specchat(
+        "run", "-m", pair.target, "-md", pair.draft, "-t", 1, "-n", 20, "--temp", 0, *words, stdin=stdin
+    )
+
+
+def test_the_answer_alone_is_on_stdout_and_the_figures_on_stderr(tiny_pair: TinyPair):
+    told = json.loads(run(tiny_pair, "-p", "hello", "--json").stdout)
+    done = run(tiny_pair, "-p", "hello")
+    assert done.returncode == 0
+    assert done.stdout.rstrip("\n") == told["text"].rstrip("\n")
+    assert "20 tokens" in done.stderr
+
+
+def test_json_is_one_object_with_the_documented_keys(tiny_pair: TinyPair):
+    done = run(tiny_pair, "-p", "hello", "--json", "--speculate", "always", "--draft-p-min", 0)
+    told = json.loads(done.stdout)
+    assert set(told) == JSON_KEYS
+    assert set(told["stats"]) == STATS_KEYS
+    assert told["finish_reason"] == "length"
+    assert told["completion_tokens"] == len(told["token_ids"]) == 20
+    assert sum(told["stats"]["accepted_by_position"]) == told["stats"]["accepted"]
+
+
+def test_a_figure_that_was_not_measured_is_null(tiny_pair: TinyPair):
+    told = json.loads(run(tiny_pair, "-p", "hello", "--json", "--speculate", "off").stdout)
+    assert told["stats"]["acceptance_rate"] is None
+    assert told["stats"]["drafted"] == 0
+    one = json.loads(run(tiny_pair, "-p", "hello", "--json", "-n", 1).stdout)
+    assert one["stats"]["tokens_per_second"] is None
+    assert one["stats"]["speedup"] is None
+
+
+def test_plain_and_drafted_give_the_same_token_ids(tiny_pair: TinyPair):
+    plain, drafted = (
+        json.loads(run(tiny_pair, "-p", "hello", "--json", "--draft-p-min", 0, "--speculate", how).stdout)
+        for how in ("off", "always")
+    )
+    assert plain["token_ids"] == drafted["token_ids"]
+    assert drafted["stats"]["accepted"] > 0
+
+
+def test_a_prompt_can_come_from_standard_input(tiny_pair: TinyPair):
+    assert run(tiny_pair, "-p", "-", stdin="hello").stdout == run(tiny_pair, "-p", "hello").stdout
+
+
+def test_verify_compares_plain_and_drafted(tiny_pair: TinyPair):
+    done = run(tiny_pair, "-p", "hello", "--json", "--verify", "--draft-p-min", 0)
+    told = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert told["verify"]["equal"] is True
+    assert told["verify"]["tokens_compared"] == 20
+    assert told["verify"]["drafted"] > 0
+    assert "plain and drafted are equal" in done.stderr
+
+
+def test_verify_above_temperature_zero_is_refused(tiny_pair: TinyPair):
+    done = run(tiny_pair, "-p", "hello", "--verify", "--temp", 0.5)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_the_chat_is_never_opened_without_a_terminal(tiny_pair: TinyPair):
+    done = specchat("-m", tiny_pair.target)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "needs a terminal" in done.stderr
+
+
+def test_the_system_prompt_is_part_of_the_prompt(tiny_pair: TinyPair):
+    short = json.loads(run(tiny_pair, "-p", "hello", "--json").stdout)
+    long = json.loads(run(tiny_pair, "-p", "hello", "--json", "--system", "be brief").stdout)
+    assert long["prompt_tokens"] == short["prompt_tokens"] + len("system\nbe brief\n") + 2
+
+
+def text_file(folder: Path) -> Path:
+    path = folder / "notes.gguf"
+    path.write_text("this is no model\n" * 20)
+    return path
+
+
+def truncated_file(folder: Path) -> Path:
+    whole = write_tiny_model(folder / "whole.gguf").read_bytes()
+    path = folder / "truncated.gguf"
+    path.write_bytes(whole[: len(whole) - 1000])
+    return path
+
+
+def embedding_file(folder: Path) -> Path:
+    return write_tiny_model(folder / "embedding.gguf", architecture="bert")
+
+
+UNUSABLE = {
+    "missing": lambda folder: folder / "missing.gguf",
+    "directory": lambda folder: folder,
+    "text": text_file,
+    "truncated": truncated_file,
+    "embedding": embedding_file,
+}
+
+
+@pytest.mark.parametrize("role", ["--target", "--draft"])
+@pytest.mark.parametrize("kind", UNUSABLE)
+def test_an_unusable_file_is_one_clear_line_and_exit_code_two(
+    tiny_pair: TinyPair, tmp_path: Path, kind: str, role: str
+):
+    path = UNUSABLE[kind](tmp_path)
+    models = {"--target": tiny_pair.target, "--draft": tiny_pair.draft} | {role: path}
+    done = specchat("run", *(word for pair in models.items() for word in pair), "-p", "hello")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert path.name in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_pair_that_cannot_work_is_one_line_and_exit_code_two(tiny_pair: TinyPair, tmp_path: Path):
+    other = write_tiny_model(tmp_path / "other.gguf", extra_tokens=200)
+    done = specchat("run", "-m", tiny_pair.target, "-md", other, "-p", "hello")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "259" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "-m", "x.gguf"],
+        ["run", "-p", "hi"],
+        ["run", "-m", "x.gguf", "-p", ""],
+        ["run", "-m", "x.gguf", "-p", "hi", "--temp", "warm"],
+        ["run", "-m", "x.gguf", "-p", "hi", "--draft-max", "99"],
+        ["run", "-m", "x.gguf", "-p", "hi", "--speculate", "always"],
+        ["run", "-m", "x.gguf", "-p", "hi", "--chat-template", "missing.jinja"],
+        ["--targets"],
+        ["inspect"],
+    ],
+)
+def test_bad_usage_is_one_line_and_exit_code_two(words: list[str]):
+    done = specchat(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_prompt_too_long_fails_with_both_numbers(tiny_pair: TinyPair):
+    done = run(tiny_pair, "-p", "x" * 600, "-c", 256)
+    assert done.returncode == 1
+    assert "619 tokens" in done.stderr
+    assert "256" in done.stderr
+
+
+def test_ctrl_c_keeps_the_answer_so_far_and_exits_with_130(tiny_pair: TinyPair):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "specchat.tui.entry", "run", "-m", str(tiny_pair.target), "-t", "1",
+         "-c", "100000", "-p", "hello", "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(2.0)
+    process.send_signal(signal.SIGINT)
+    stdout, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert json.loads(stdout)["finish_reason"] == "cancelled"
+
+
+def test_a_reader_that_leaves_ends_the_answer_without_a_traceback(tiny_pair: TinyPair):
+    done = subprocess.run(
+        f"{sys.executable} -m specchat.tui.entry run -m {tiny_pair.target} -t 1 -p hello -n 1500 | head -c 1",
+        shell=True, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+
+
+def test_inspect_describes_a_file_and_judges_a_pair(tiny_pair: TinyPair):
+    done = specchat("inspect", tiny_pair.target, tiny_pair.draft)
+    assert done.returncode == 0
+    assert "fits, but" in done.stdout
+    assert "100%" in done.stdout
+    assert "F32" in done.stdout
+
+
+def test_help_is_quick_and_loads_neither_screen_nor_engine():
+    for words in (["--help"], ["run", "--help"], ["demo", "--help"], ["inspect", "--help"]):
+        code = (
+            "import sys; sys.argv = ['specchat', *sys.argv[1:]]\n"
+            "from specchat.tui.entry import main\n"
+            "try:\n    main()\nexcept SystemExit as end:\n    assert end.code == 0\n"
+            "heavy = {'textual', 'llama_cpp', 'numpy', 'gguf', 'jinja2', 'rich'} & set(sys.modules)\n"
+            "assert not heavy, heavy"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert "usage: specchat" in done.stdout
+
+
+def test_the_demo_answers_once_where_there_is_no_terminal():
+    packaged_demo_model()  # installed for the tests: `make test` puts it there
+    done = specchat("demo", "-n", 60)
+    assert done.returncode == 0
+    assert "Kind regards" in done.stdout
+    assert "tokens/s" in done.stderr
+
+
+def test_the_demo_takes_a_prompt_and_a_number_of_tokens():
+    told = json.loads(specchat("demo", "-p", "Say hello.", "-n", 8, "--json").stdout)
+    assert 0 < told["completion_tokens"] <= 8
+    assert told["pair"]["target"]["quantization"] == "Q4_1"
+
+
+def test_every_command_is_the_same_from_any_folder(tmp_path: Path, tiny_pair: TinyPair):
+    done = subprocess.run(
+        [sys.executable, "-m", "specchat.tui.entry", "inspect", os.path.relpath(tiny_pair.target, tmp_path)],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0

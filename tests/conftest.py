@@ -1,0 +1,47 @@
+"""Real tiny models for the tests: written when they start, run by the real llama.cpp."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from specchat.models.llama import Context, Model
+from tests.tiny_models import EXACT, TinyPair, write_tiny_pair
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the real user's folders, nor asks the network."""
+    for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "HF_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(scope="session")
+def tiny_pair(tmp_path_factory: pytest.TempPathFactory) -> TinyPair:
+    """A target and a draft whose proposals are accepted about a third of the time."""
+    return write_tiny_pair(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def ending_pair(tmp_path_factory: pytest.TempPathFactory) -> TinyPair:
+    """A pair whose answers end by themselves after some tens of tokens."""
+    return write_tiny_pair(tmp_path_factory.mktemp("ending"), noise=0.05, ends=True)
+
+
+@pytest.fixture(scope="session")
+def models(tiny_pair: TinyPair) -> Iterator[tuple[Model, Model]]:
+    """The tiny pair, loaded once."""
+    with Model(tiny_pair.target) as target, Model(tiny_pair.draft) as draft:
+        yield target, draft
+
+
+@pytest.fixture
+def contexts(models: tuple[Model, Model]) -> Iterator[tuple[Context, Context]]:
+    """Empty contexts of the tiny pair, target and draft, exact to single precision."""
+    target, draft = (Context(model, size=512, threads=1, chunk=64, **EXACT) for model in models)
+    yield target, draft
+    target.close()
+    draft.close()

@@ -1,0 +1,54 @@
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specchat.models.text import TextDecoder, readable_token
+
+
+def decoded(pieces: list[bytes]) -> str:
+    decoder = TextDecoder()
+    return "".join([*map(decoder.decode, pieces), decoder.finish()])
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
+    return [data[start:end] for start, end in pairwise(edges)]
+
+
+@given(st.text(), st.lists(st.integers(min_value=0)))
+def test_any_text_survives_being_cut_into_any_pieces(text: str, places: list[int]):
+    assert decoded(cut(text.encode(), places)) == text
+
+
+@given(st.lists(st.binary()))
+def test_any_bytes_read_as_they_would_in_one_go(pieces: list[bytes]):
+    assert decoded(pieces) == b"".join(pieces).decode("utf-8", "replace")
+
+
+def test_a_character_appears_with_the_piece_that_completes_it():
+    decoder = TextDecoder()
+
+    assert [decoder.decode(piece) for piece in (b"a\xf0\x9f", b"\x8e", b"\x89b")] == ["a", "", "🎉b"]
+    assert decoder.finish() == ""
+
+
+def test_an_unfinished_character_is_shown_at_the_end_and_forgotten():
+    decoder = TextDecoder()
+    decoder.decode("é".encode()[:1])
+
+    assert decoder.finish() == "\ufffd"
+    assert decoder.decode(b"x") == "x"
+
+
+def test_tokens_are_written_as_a_person_types_them():
+    assert readable_token("Ġthe".encode(), "gpt2") == "' the'"
+    assert readable_token("Ċ".encode(), "gpt2") == r"'\n'"
+    assert readable_token("Ã©".encode(), "gpt2") == "'é'"
+    assert readable_token(b"<|im_end|>", "gpt2") == "'<|im_end|>'"
+    assert readable_token("▁the".encode(), "llama") == "' the'"
+
+
+@given(st.binary(), st.sampled_from(["gpt2", "llama", "bert"]))
+def test_writing_a_token_never_raises_and_stays_on_one_line(stored: bytes, kind: str):
+    assert readable_token(stored, kind).isprintable()
