@@ -139,6 +139,7 @@ def paced_engine(text: str = TEXT, load_seconds: float = 0.6):
                 tokens_per_second=19.2 + (i % 17) / 50,
                 completion_tokens=2 * i,
                 target_passes=i,
+                tokens_per_pass=2.0,
                 plain_passes=i // 9,
                 drafted=sum(tested),
                 accepted=sum(accepted),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from textual.pilot import Pilot
+
 from specchat.app.decoding.stats import AnswerStats, FinishReason, Origin
 from specchat.app.events import (
     Ask,
@@ -20,7 +22,6 @@ from specchat.app.events import (
 )
 from specchat.app.requests import AnswerOptions, LoadOptions
 from specchat.tui.app import SpecchatApp
-from textual.pilot import Pilot
 
 TARGET = ModelInfo("Big 1.5B", "/models/big.gguf", "Q4_K_M", 1_117_000_000, 1_543_000_000, 32768)
 DRAFT = ModelInfo("Small 0.5B", "/models/small.gguf", "Q4_0", 428_000_000, 494_000_000, 32768)

@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from scripted_engine import (
+from textual import events
+
+from specchat.app.decoding.stats import AnswerStats
+from specchat.app.events import Cancel, Load, Loaded, LoadProgress, Piece, PrefillProgress, Progress
+from specchat.app.requests import LoadOptions, Turn
+from tests.tui.scripted_engine import (
     DRAFT,
     LOADED,
     TARGET,
@@ -17,16 +22,13 @@ from scripted_engine import (
     type_in,
     wait_until,
 )
-from specchat.app.decoding.stats import AnswerStats
-from specchat.app.events import Cancel, Load, Loaded, LoadProgress, Piece, PrefillProgress, Progress
-from specchat.app.requests import LoadOptions, Turn
-from textual import events
 
 MEASURED = AnswerStats(
     ttft_s=0.42,
     tokens_per_second=12.0,
     completion_tokens=40,
     target_passes=16,
+    tokens_per_pass=2.5,
     drafted=36,
     accepted=24,
     accepted_by_position=(12, 8, 4),

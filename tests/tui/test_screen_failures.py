@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from scripted_engine import LOADED, ScriptedEngine, chat, loading, ready, seen, type_in, wait_until
+
 from specchat.app.decoding.stats import AnswerStats
 from specchat.app.events import Died, Failed, Finished, Load, LoadProgress
 from specchat.app.requests import AnswerOptions, LoadOptions, Turn
 from specchat.tui.app import SpecchatApp, run_chat
+from tests.tui.scripted_engine import LOADED, ScriptedEngine, chat, loading, ready, seen, type_in, wait_until
 
 REFUSED = "small.gguf cannot draft for big.gguf: token 17 differs"
 KILLED = "The engine was killed by signal 11 (SIGSEGV)."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from specchat.app.decoding.stats import AnswerStats
 from specchat.app.events import Finished
 from specchat.app.requests import AnswerOptions, Turn

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from scripted_engine import ScriptedEngine, chat, ready, seen, type_in, wait_until
+from textual.geometry import Offset
+from textual.selection import Selection
+
 from specchat.app.decoding.stats import AnswerStats
 from specchat.app.events import Piece, Progress
 from specchat.tui.transcript.entries import AnswerEntry
-from textual.geometry import Offset
-from textual.selection import Selection
+from tests.tui.scripted_engine import ScriptedEngine, chat, ready, seen, type_in, wait_until
 
 ORIGINS = (Piece("The ", "target"), Piece("**draft**", "accepted"), Piece(" wrote", "correction"))
 

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from textual.content import Content
+
 from specchat.tui.transcript.blocks import Block, BlockSplitter
 from specchat.tui.transcript.ink import Ink, Row, breaks, printable
 from specchat.tui.transcript.live import Flow, LiveMarkdown
 from specchat.tui.transcript.markdown import markdown_rows
-from textual.content import Content
 
 BAR = Content("▎ ")
 THEME = {"foreground": "#ffffff", "background": "#000000", "code-background": "#111111"}
