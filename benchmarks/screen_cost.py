@@ -10,6 +10,7 @@ of the process is the screen's. Printed: the share of the thread that runs Textu
 from __future__ import annotations
 
 import argparse
+import asyncio
 import fcntl
 import json
 import os
@@ -20,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import termios
-import threading
 import time
 from pathlib import Path
 
@@ -63,7 +63,6 @@ def paced_engine(text: str = TEXT, load_seconds: float = 0.6):
 
         def __init__(self) -> None:
             self.first_progress: float | None = None
-            self.finished = threading.Event()
             self._load_at: float | None = None
             self._ask_at: float | None = None
             self._rounds = 0
@@ -129,7 +128,6 @@ def paced_engine(text: str = TEXT, load_seconds: float = 0.6):
                 reason = "cancelled" if self._cancelled else "stop"
                 stats = self._stats(max(1, self._rounds))
                 events.append(Finished(reason, written, (), 340, 0, stats, 400 + 2 * self._rounds, 4096))
-                self.finished.set()
             return events
 
         @staticmethod
@@ -141,6 +139,7 @@ def paced_engine(text: str = TEXT, load_seconds: float = 0.6):
                 tokens_per_second=19.2 + (i % 17) / 50,
                 completion_tokens=2 * i,
                 target_passes=i,
+                tokens_per_pass=2.0,
                 plain_passes=i // 9,
                 drafted=sum(tested),
                 accepted=sum(accepted),
@@ -165,31 +164,27 @@ def child(report: str, seconds: float) -> None:
     app = SpecchatApp(engine, LoadOptions("target.gguf", "draft.gguf"), AnswerOptions())
 
     async def drive() -> None:
-        import asyncio
-
         while app.session.phase != "ready":
             await asyncio.sleep(0.05)
-        for _ in range(3):
-            app.incoming.begin_answer("Explain speculative decoding, with code.")
-            while engine.first_progress is None:
-                await asyncio.sleep(0.05)
-            break
+        app.incoming.begin_answer("Explain speculative decoding, with code.")
+        while engine.first_progress is None:
+            await asyncio.sleep(0.05)
         thread, process, wall = time.thread_time(), time.process_time(), time.monotonic()
         await asyncio.sleep(seconds)
         spent = {
             "thread": time.thread_time() - thread,
             "process": time.process_time() - process,
             "wall": time.monotonic() - wall,
-            "busy": app.session.busy,
+            "answering": app.session.busy,
             "refresh_cost": app.pacer.cost,
         }
         Path(report).write_text(json.dumps(spent))
         app.exit(0)
 
-    async def begin() -> None:
-        import asyncio
+    driving: list[asyncio.Task] = []
 
-        app._driving = asyncio.create_task(drive())
+    async def begin() -> None:
+        driving.append(asyncio.create_task(drive()))
 
     app.call_later(begin)
     app.run()
@@ -213,6 +208,7 @@ def measure(seconds: float, extra: list[str]) -> dict:
                 except OSError:
                     break
         process.wait()
+        os.close(parent)
         return {**json.loads(report.read_text()), "bytes": drawn}
 
 
@@ -244,6 +240,8 @@ def main() -> None:
     spent = measure(options.seconds, ["--profile", options.profile] if options.profile else [])
     share = 100 * spent["thread"] / spent["wall"]
     whole = 100 * spent["process"] / spent["wall"]
+    if not spent["answering"]:
+        print("the answer ended before the measurement did: ask for fewer seconds", file=sys.stderr)
     print(f"{COLUMNS}x{LINES}, {ROUNDS_PER_SECOND} rounds/s of 2 tokens, {spent['wall']:.0f} s")
     print(f"screen thread  {share:5.2f} % of a core   (process {whole:.2f} %)")
     print(f"a refresh      {1000 * spent['refresh_cost']:5.2f} ms      bytes drawn {spent['bytes']:,}")

@@ -121,6 +121,7 @@ class SpecchatApp(App[int]):
         self.prompt = self.query_one(Prompt)
         self.query_one("#legend", Lines).show([texts.origin_legend()])
         self.prompt.focus()
+        self.incoming.begin()
         if self._notice:
             self.say(self._notice)
         self.call_after_refresh(self._begin)

@@ -52,6 +52,10 @@ class Incoming:
         self._figures_changed = False
         self._hint_until = 0.0
 
+    def begin(self) -> None:
+        """Show that nothing is measured yet."""
+        self._draw_figures(sample=False)
+
     def take(self, event: Event) -> None:
         """One event."""
         match event:
@@ -153,6 +157,7 @@ class Incoming:
             app.transcript.changed(entry)
         self._asked = entry
         self._answer = AnswerEntry()
+        app.transcript.answering = True
         app.transcript.add(self._answer)
         app.panel.begin_answer()
         # Nothing is measured of this answer yet; what plain decoding gives here is still true.
@@ -226,6 +231,7 @@ class Incoming:
     def _end_answer(self, text: str, mark: str, figures: str) -> None:
         assert self._answer is not None
         self._answer.finish(text, mark, figures)
+        self._app.transcript.answering = False
         self._app.transcript.changed(self._answer)
         self._answer = self._asked = None
         self._grown = False

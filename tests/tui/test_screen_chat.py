@@ -28,6 +28,7 @@ MEASURED = AnswerStats(
     tokens_per_second=12.0,
     completion_tokens=40,
     target_passes=16,
+    tokens_per_pass=2.5,
     drafted=36,
     accepted=24,
     accepted_by_position=(12, 8, 4),
@@ -48,6 +49,7 @@ async def test_the_screen_is_there_before_the_models_and_takes_typing():
         await wait_until(pilot, lambda: engine.told == [Load(LoadOptions("big.gguf", "small.gguf"))])
         assert engine.starts == 1
         assert "not loaded" in app.state.text
+        assert "- tok/s · accepted - · speed-up - · context -" in app.figures.text
 
 
 async def test_loading_shows_a_bar_for_each_model_and_then_what_is_loaded():

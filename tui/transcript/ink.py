@@ -90,8 +90,6 @@ class Ink:
             parts = logical.divide(cuts) if cuts else [logical]
             for index, part in enumerate(parts):
                 prefix = row.first if first else row.rest
-                if row.code and index > 0:
-                    prefix = prefix + _GOES_ON
                 made.append(self._line(part, bar, prefix, base, inner, index > 0))
                 first = False
         return made
@@ -110,6 +108,10 @@ class Ink:
         cells = bar.cell_length + prefix.cell_length
         shown = part.rstrip() if inner is None else part
         under = base if inner is None else base + inner
+        if continues and inner is not None:
+            segments += self._segments(_GOES_ON, under)
+            indent += len(_GOES_ON.plain)
+            cells += _GOES_ON.cell_length
         segments += self._segments(shown, under)
         cells += shown.cell_length
         if inner is not None:

@@ -18,6 +18,7 @@ from .entries import AnswerEntry, Entry, View
 from .ink import Ink, Line
 
 FILL_INTERVAL = 0.05
+FILL_INTERVAL_ANSWERING = 0.5
 FILL_SECONDS = 0.02
 """How long the lines of entries out of view are made, at a time."""
 
@@ -49,6 +50,8 @@ class Transcript(ScrollView, can_focus=False):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.view: View = "markdown"
+        self.answering = False
+        """An answer is under way: what is not in view can wait."""
         self.entries: list[Entry] = []
         self._starts: list[int] = []
         self._stale: list[Entry] = []
@@ -210,7 +213,7 @@ class Transcript(ScrollView, can_focus=False):
         if not self._following:
             # The older lines come in above the view, which is to stay where it is.
             self.scroll_to(y=at + added, animate=False)
-        self.set_timer(FILL_INTERVAL, self._layout_more)
+        self.set_timer(FILL_INTERVAL_ANSWERING if self.answering else FILL_INTERVAL, self._layout_more)
 
     def _top(self) -> tuple[Entry, int] | None:
         """The entry at the top of the view, and which of its lines is there."""

@@ -93,4 +93,4 @@ class Keys(Lines):
         for key in KEYS:
             if key.footer:
                 parts += [(key.shown, "bold $text-primary"), (f" {key.footer}  ", "$text-muted")]
-        self.show([Content.assemble(*parts)])
+        self.show([Content.assemble(*parts).rstrip()])
