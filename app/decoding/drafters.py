@@ -97,6 +97,7 @@ class ModelDrafter:
     def propose(self, limit: int) -> Proposal:
         """Draft until `limit`, the end of the context, or a token the draft itself doubts."""
         context = self._context
+        context.truncate(len(self._tokens) - 1)  # the last token's row of logits is what is drafted from
         if self._lags():
             return NOTHING
         history = list(self._tokens)

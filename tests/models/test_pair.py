@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,17 +133,6 @@ def test_several_obstacles_are_all_told_the_most_telling_first():
     told = reasons(TARGET, header(100_000_000, tokens=other + other, bos=1, eos=2))
 
     assert [reason.split()[1] for reason in told] == ["target's", "5", "BOS", "EOS"]
-
-
-def test_large_vocabularies_are_compared_in_a_moment():
-    tokens = tuple(b"token%d" % n for n in range(152_000))
-    copies = tuple(bytes(bytearray(token)) for token in tokens)
-    target, draft = header(tokens=tokens), header(100_000_000, tokens=changed(copies, {151_999: b"x"}))
-
-    started = time.perf_counter()
-    assert not judge(target, draft).usable
-    # 6 ms where this was written; a loop written out in Python would take longer than this limit.
-    assert time.perf_counter() - started < 0.1
 
 
 # Fits, but
