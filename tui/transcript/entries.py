@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 from textual.content import Content
-from typing_extensions import override
 
 from ...app.decoding.stats import Origin
 from ...app.events import LoadProgress, Piece
@@ -58,7 +57,6 @@ class PromptEntry(Entry):
         self.mark = mark
         """What is to be said of it: that it waits, or was not answered."""
 
-    @override
     def rows(self, ink: Ink, view: View) -> list[Row]:
         """The text as it was typed."""
         first = Content("❯ ").stylize("bold $text-primary")
@@ -77,7 +75,6 @@ class NoticeEntry(Entry):
         self.content = content if isinstance(content, Content) else Content(printable(content))
         self.bar = {"info": "$text-disabled", "warning": "$warning", "error": "$error"}[kind]
 
-    @override
     def rows(self, ink: Ink, view: View) -> list[Row]:
         """The notice, with a sign that tells its kind without colour."""
         sign, style = {
@@ -101,7 +98,6 @@ class LoadingEntry(Entry):
         """Note how far a model is."""
         self._progress[progress.role] = progress
 
-    @override
     def rows(self, ink: Ink, view: View) -> list[Row]:
         """A bar for each model."""
         if not self._progress:
@@ -164,7 +160,6 @@ class AnswerEntry(Entry):
             parts.append(Content(figures).stylize("$text-disabled"))
         self._closing = (Row(Content("  ").join(parts)),) if parts else ()
 
-    @override
     def rows(self, ink: Ink, view: View) -> list[Row]:
         """The whole answer."""
         if view == "origin":
