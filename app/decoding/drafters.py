@@ -48,7 +48,7 @@ class NoDrafter:
     def observe(self, tokens: Sequence[int]) -> None:
         """Nothing to remember."""
 
-    def propose(self, limit: int) -> Proposal:  # noqa: ARG002
+    def propose(self, limit: int) -> Proposal:
         """Nothing."""
         return NOTHING
 

@@ -82,7 +82,7 @@ class PlainPacing:
     def __init__(self, reason: str) -> None:
         self._reason = reason
 
-    def plan(self, limit: int) -> Plan:  # noqa: ARG002
+    def plan(self, limit: int) -> Plan:
         """Draft nothing."""
         return Plan(0, "plain", self._reason)
 
@@ -105,7 +105,7 @@ class FixedPacing:
         plain = self._rounds % _PLAIN_EVERY == 0
         return Plan(0 if plain else min(self._draft_max, limit), "drafting", self._reason)
 
-    def observe(self, done: Round) -> None:  # noqa: ARG002
+    def observe(self, done: Round) -> None:
         """Count the round."""
         self._rounds += 1
 
