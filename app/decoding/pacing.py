@@ -137,7 +137,7 @@ class GuardedPacing:
     def plan(self, limit: int) -> Plan:
         """Draft, unless paused, or measuring the baseline."""
         if self._pause_left > 0:
-            return Plan(0, "plain", f"{self._reason}; tried again in {self._pause_left} tokens")
+            return Plan(0, "plain", f"{self._reason}; next try in {self._pause_left} tokens")
         plain = self._rounds % _PLAIN_EVERY == 0 or self._baseline.seconds_per_token is None
         return Plan(0 if plain else min(self._draft_max, limit), "drafting", self._reason)
 
@@ -157,8 +157,7 @@ class GuardedPacing:
             self._hopeless += 1
             if self._hopeless >= _HOPELESS_ROUNDS:
                 self._reason = (
-                    f"a round with {done.proposed} drafted tokens costs {passes:.1f} plain passes here: "
-                    "no draft of that length can pay"
+                    f"{done.proposed} drafted tokens cost {passes:.1f} plain passes: cannot pay here"
                 )
                 self._pause(_LONGEST_PAUSE)
             return
