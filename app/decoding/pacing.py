@@ -157,7 +157,7 @@ class GuardedPacing:
             self._hopeless += 1
             if self._hopeless >= _HOPELESS_ROUNDS:
                 self._reason = (
-                    f"{done.proposed} drafted tokens cost {passes:.1f} plain passes: cannot pay here"
+                    f"{done.proposed} drafted tokens cost {passes:.1f} plain passes: no gain here"
                 )
                 self._pause(_LONGEST_PAUSE)
             return
