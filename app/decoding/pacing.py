@@ -156,9 +156,7 @@ class GuardedPacing:
         if passes >= done.proposed + 1 and done.proposed == self._draft_max:
             self._hopeless += 1
             if self._hopeless >= _HOPELESS_ROUNDS:
-                self._reason = (
-                    f"{done.proposed} drafted tokens cost {passes:.1f} plain passes: no gain here"
-                )
+                self._reason = f"{done.proposed} drafted tokens cost {passes:.1f} plain passes: no gain here"
                 self._pause(_LONGEST_PAUSE)
             return
         self._hopeless = 0

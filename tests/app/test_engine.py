@@ -1,6 +1,7 @@
 """The engine on real tiny pairs: what it says, in which order, and what its caches hold after."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -294,3 +295,21 @@ def test_a_context_that_cannot_be_made_says_so(tiny_pair: TinyPair):
     )[-1]
     assert isinstance(failed, Failed)
     assert "target.gguf" in failed.message
+
+
+def test_a_text_that_ends_answers_is_not_shown_and_ends_it(driven: Driven):
+    whole = driven.ask(HELLO, options(80))
+    pair = driven.engine.pair
+    assert pair is not None
+    stop = whole.text[20:23]
+    pair.template = replace(pair.template, stops=(stop,))
+    stopped = driven.ask(HELLO, options(80))
+    assert stopped.reason == "stop"
+    assert stopped.text == whole.text[: whole.text.index(stop)]
+    assert stopped.text == "".join(piece.text for told in driven.of(Progress) for piece in told.pieces)
+    assert stopped.token_ids == whole.token_ids[: len(stopped.token_ids)]
+
+
+def test_a_template_of_ones_own_replaces_the_models(driven: Driven, tiny_pair: TinyPair):
+    driven.load(LoadOptions(str(tiny_pair.target), threads=1, chat_template="{{ messages[0]['content'] }}!"))
+    assert driven.ask((Turn("user", "abc"),), options(3, speculate="off")).prompt_tokens == 4

@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchat.models.text import TextDecoder, readable_token
+from specchat.models.text import StopTexts, TextDecoder, readable_token
 
 
 def decoded(pieces: list[bytes]) -> str:
@@ -52,3 +52,29 @@ def test_tokens_are_written_as_a_person_types_them():
 @given(st.binary(), st.sampled_from(["gpt2", "llama", "bert"]))
 def test_writing_a_token_never_raises_and_stays_on_one_line(stored: bytes, kind: str):
     assert readable_token(stored, kind).isprintable()
+
+
+@given(
+    text=st.text("ab\nUser:", max_size=60),
+    cuts=st.lists(st.integers(0, 60), max_size=12),
+    stops=st.lists(st.sampled_from(["\nUser:", "ab", "User"]), max_size=2),
+)
+def test_nothing_from_a_stop_text_on_is_ever_shown(text: str, cuts: list[int], stops: list[str]):
+    finder = StopTexts(stops)
+    bounds = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    shown = "".join(finder.take(text[start:end]) for start, end in pairwise(bounds)) + finder.finish()
+    ends = [text.index(stop) for stop in stops if stop in text]
+    assert finder.found == bool(ends)
+    if ends:
+        assert text.startswith(shown)
+        assert not any(stop in shown for stop in stops)
+    else:
+        assert shown == text
+
+
+def test_what_cannot_become_a_stop_text_is_shown_at_once():
+    finder = StopTexts(["\nUser:"])
+    assert finder.take("Hello\n") == "Hello"
+    assert finder.take("Us") == ""
+    assert finder.take("ual") == "\nUsual"
+    assert not finder.found
