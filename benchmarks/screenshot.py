@@ -1,6 +1,6 @@
 """Make the README's picture: a real chat with a real pair, its answer coloured by origin.
 
-    python benchmarks/screenshot.py TARGET DRAFT OUT.svg
+python benchmarks/screenshot.py TARGET DRAFT OUT.svg
 """
 
 import asyncio
@@ -12,7 +12,9 @@ from specchat.app.requests import AnswerOptions, Drafting, LoadOptions
 from specchat.tui.app import SpecchatApp
 
 FIRST = "Write a Python function that says whether a year is a leap year."
-SECOND = "Now as JSON: a list of the next five leap years after 2026, each with year and weekday of 29 February."
+SECOND = (
+    "Now as JSON: a list of the next five leap years after 2026, each with year and weekday of 29 February."
+)
 
 
 async def main(target: str, draft: str, out: str) -> None:
