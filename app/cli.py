@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
+from .decoding.settings import Sampling
 from .options import (
     UNUSABLE,
     Parser,
@@ -33,7 +34,12 @@ class OpenChat(Protocol):
     """Opens the screen on an engine; it is handed in, since nothing here may know the screen."""
 
     def __call__(
-        self, engine: EngineProcess, load: LoadOptions, answer: AnswerOptions, system: str | None
+        self,
+        engine: EngineProcess,
+        load: LoadOptions,
+        answer: AnswerOptions,
+        system: str | None,
+        notice: str,
     ) -> int:
         """Chat until the user leaves; returns the exit code."""
         ...
@@ -80,7 +86,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _demo(words: Sequence[str], open_chat: OpenChat) -> int:
-    from .demo import DEMO_PROMPT, demo_model
+    from .demo import DEMO_NOTICE, DEMO_PROMPT, demo_model
 
     parser = Parser(
         prog=f"{PROG} demo",
@@ -90,13 +96,17 @@ def _demo(words: Sequence[str], open_chat: OpenChat) -> int:
     add_model_options(parser, required=False)
     add_answer_options(parser)
     add_run_options(parser)
-    parser.set_defaults(drafter="lookup", temp=0.0)
+    parser.set_defaults(drafter="lookup", temp=None)
     options = parser.parse_args(words)
     if options.target is None:
         options.target = str(_or_exit(parser, demo_model))
     load = load_options(parser, options)
-    if options.prompt is None and _at_a_terminal() and not options.json:
-        return _open_chat(parser, options, load, open_chat)
+    chatting = options.prompt is None and _at_a_terminal() and not options.json
+    if options.temp is None:
+        # One answer is the same one each time; a small model that chats at 0 goes round in circles.
+        options.temp = Sampling().temperature if chatting else 0.0
+    if chatting:
+        return _open_chat(parser, options, load, open_chat, DEMO_NOTICE)
     if options.max_tokens is None:
         options.max_tokens = 256
     return _answer_once(parser, options, load, options.prompt or DEMO_PROMPT)
@@ -115,11 +125,13 @@ def _inspect(words: Sequence[str]) -> int:
     return _or_exit(parser, lambda: inspect(options.target, options.draft))
 
 
-def _open_chat(parser: Parser, options: argparse.Namespace, load: LoadOptions, open_chat: OpenChat) -> int:
+def _open_chat(
+    parser: Parser, options: argparse.Namespace, load: LoadOptions, open_chat: OpenChat, notice: str = ""
+) -> int:
     if not _at_a_terminal():
         parser.error('the chat needs a terminal; for one answer on stdout use specchat run -p "..."')
     answer = answer_options(parser, options)
-    return open_chat(EngineProcess(log_file(options)), load, answer, options.system)
+    return open_chat(EngineProcess(log_file(options)), load, answer, options.system, notice)
 
 
 def _at_a_terminal() -> bool:

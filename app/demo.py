@@ -20,6 +20,11 @@ the family from number seven
 """
 """Asks for an edit of a given text: most of the answer stands in the prompt."""
 
+DEMO_NOTICE = (
+    "This is the demo: a small packaged model, drafted from the text so far. So small a model is fast "
+    "already and gains little. With models of your own: specchat --target q4.gguf --draft tiny.gguf"
+)
+
 
 def demo_model() -> Path:
     """Where the packaged model lies; found by its files, with no network.

@@ -14,10 +14,12 @@ def main() -> int:
     return run_command(sys.argv[1:], _open_chat)
 
 
-def _open_chat(engine: EngineProcess, load: LoadOptions, answer: AnswerOptions, system: str | None) -> int:
+def _open_chat(
+    engine: EngineProcess, load: LoadOptions, answer: AnswerOptions, system: str | None, notice: str
+) -> int:
     from .app import run_chat  # Textual takes a while to import, and only the chat needs it
 
-    return run_chat(engine, load, answer, system=system)
+    return run_chat(engine, load, answer, system=system, notice=notice)
 
 
 if __name__ == "__main__":

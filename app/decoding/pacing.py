@@ -25,6 +25,10 @@ _WORTHWHILE = 1.0
 """Drafting goes on while it gives at least this many times the plain rate."""
 
 
+_FAST = 50.0
+"""Plain tokens per second from which on a target has little to gain: all that is around a pass weighs."""
+
+
 class Baseline:
     """What plain decoding costs here: the latest plain rounds of this conversation."""
 
@@ -168,7 +172,9 @@ class GuardedPacing:
             self._next_pause = _FIRST_PAUSE
             self._reason = f"up to {self._draft_max} tokens a pass, {gain:.2f}x the plain speed lately"
         else:
-            self._reason = f"drafting gave {gain:.2f}x the plain speed here"
+            self._reason = f"drafting gave {gain:.2f}x the plain speed"
+            if plain < 1.0 / _FAST:
+                self._reason += "; a target this fast gains little"
             self._pause(self._next_pause)
             self._next_pause = min(2 * self._next_pause, _LONGEST_PAUSE)
 

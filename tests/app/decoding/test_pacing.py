@@ -129,3 +129,11 @@ def test_a_pause_is_counted_by_rounds_and_not_by_the_clock():
     assert pacing.plan(4).length == 4
     assert pacing.plan(4).state == "drafting"
     assert pacing.plan(4).reason == "trying up to 4 tokens a pass again"
+
+
+def test_a_target_that_is_fast_already_is_said_to_be():
+    slow, fast = GuardedPacing(4, measured_baseline(0.1)), GuardedPacing(4, measured_baseline(0.01))
+    drafted(slow, 5, emitted=2, wall_s=0.3)
+    drafted(fast, 5, emitted=2, wall_s=0.03)
+    assert "a target this fast gains little" not in slow.plan(4).reason
+    assert "a target this fast gains little" in fast.plan(4).reason
