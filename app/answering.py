@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 
@@ -131,6 +132,7 @@ class Answerer:
                     draws,
                     p_min=drafting.draft_p_min,
                     argmax=drafting.draft_sampling == "argmax",
+                    vocabulary_size=self._pair.target.model.vocabulary_size,
                 )
             )
         return drafters[0] if len(drafters) == 1 else FirstOf(*drafters)
@@ -163,7 +165,8 @@ class _Telling:
         self._told_at = clock()
         self._pieces: list[Piece] = []
         self._text: list[str] = []
-        self._token_ids: list[int] = []
+        self._tokens: list[tuple[int, int]] = []  # each with the length of the text up to its end
+        self._decoded = 0
 
     def begin(self, prefill_s: float) -> None:
         """Decoding begins, so many seconds after the prompt was submitted."""
@@ -174,14 +177,16 @@ class _Telling:
         self._tally.add(done)
         finish = done.finish
         for emitted in done.emitted:
-            self._say(self._decoder.decode(self._model.piece(emitted.token)), emitted.origin)
+            text = self._decoder.decode(self._model.piece(emitted.token))
+            self._decoded += len(text)
+            self._tokens.append((emitted.token, self._decoded))
+            self._say(self._stops.take(text), emitted.origin)
             if self._stops.found:
                 finish = "stop"
                 break
-            self._token_ids.append(emitted.token)
         if finish is not None:
-            self._say(self._decoder.finish(), "target")
-            self._say("", "target", last=True)
+            self._say(self._stops.take(self._decoder.finish()), "target")
+            self._say(self._stops.finish(), "target")
         now = self._clock()
         if self._pieces and (finish or now - self._told_at >= _PROGRESS_EVERY_S):
             self._told_at = now
@@ -199,22 +204,25 @@ class _Telling:
             self.end(finish)
         return finish is not None
 
-    def _say(self, text: str, origin: Origin, *, last: bool = False) -> None:
-        shown = self._stops.finish() if last else self._stops.take(text)
-        if shown:
-            self._text.append(shown)
-            self._pieces.append(Piece(shown, origin))
+    def _say(self, text: str, origin: Origin) -> None:
+        if text:
+            self._text.append(text)
+            self._pieces.append(Piece(text, origin))
 
     def end(self, reason: FinishReason) -> None:
-        """Tell that the answer has ended."""
+        """Tell that the answer has ended; a token that belongs to a stop text does not belong to it."""
+        text = "".join(self._text)
+        cut = len(text) if self._stops.found else self._decoded
+        token_ids = tuple(token for token, end in self._tokens if end <= cut)
+        stats = self._tally.stats(self._baseline.tokens_per_second)
         self._emit(
             Finished(
                 reason=reason,
-                text="".join(self._text),
-                token_ids=tuple(self._token_ids),
+                text=text,
+                token_ids=token_ids,
                 prompt_tokens=len(self._prompt.tokens),
                 dropped_turns=self._prompt.dropped_turns,
-                stats=self._tally.stats(self._baseline.tokens_per_second),
+                stats=replace(stats, completion_tokens=len(token_ids)),
                 context_used=len(self._context.tokens),
                 context_size=self._context.size,
             )

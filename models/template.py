@@ -89,7 +89,7 @@ class ChatTemplate:
                 source = _CHATML
                 note = "The model has no chat template; ChatML is used, whose tokens it has."
             else:
-                source, stops = _TRANSCRIPT, ("\nUser:",)
+                source, stops = _TRANSCRIPT, ("\nUser:", "\nAssistant:")
                 note = "The model has no chat template; a plain User/Assistant transcript is used."
         try:
             compiled = _Environment(now).from_string(source)

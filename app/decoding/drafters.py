@@ -70,14 +70,19 @@ class ModelDrafter:
         *,
         p_min: float = 0.0,
         argmax: bool = False,
+        vocabulary_size: int | None = None,
     ) -> None:
-        """Draft after `tokens`; the context's cache has to be a prefix of them."""
+        """Draft after `tokens`; the context's cache has to be a prefix of them.
+
+        Tokens from `vocabulary_size` on are never proposed: a target may have fewer than its draft.
+        """
         self._context = context
         self._tokens = list(tokens)
         self._sampler = sampler
         self._draws = draws
         self._p_min = p_min
         self._argmax = argmax
+        self._vocabulary_size = vocabulary_size
 
     @property
     def pass_s(self) -> float:
@@ -107,7 +112,7 @@ class ModelDrafter:
             # A token that only the target's vocabulary has cannot be fed to the draft.
             if len(history) > context.size or max(pending) >= context.model.vocabulary_size:
                 break
-            logits = context.decode(pending, 1)[0]
+            logits = context.decode(pending, 1)[0][: self._vocabulary_size]
             if confidence(logits) < self._p_min:
                 break
             distribution = self._sampler.distribution(logits, history)

@@ -156,15 +156,14 @@ class GuardedPacing:
         plain = self._baseline.seconds_per_token
         if plain is None or (done.proposed == 0 and done.draft_s == 0.0):
             return  # nothing was drafted, and nothing spent on it
-        passes = done.wall_s / plain
-        if passes >= done.proposed + 1 and done.proposed == self._draft_max:
-            self._hopeless += 1
-            if self._hopeless >= _HOPELESS_ROUNDS:
-                self._reason = f"{done.proposed} drafted tokens cost {passes:.1f} plain passes: no gain here"
-                self._pause(_LONGEST_PAUSE)
-            return
-        self._hopeless = 0
         self._trial.append((len(done.emitted), done.wall_s))
+        passes = done.wall_s / plain
+        cannot_pay = passes >= done.proposed + 1 and done.proposed == self._draft_max
+        self._hopeless = self._hopeless + 1 if cannot_pay else 0
+        if self._hopeless >= _HOPELESS_ROUNDS:
+            self._reason = f"{done.proposed} drafted tokens cost {passes:.1f} plain passes: no gain here"
+            self._pause(_LONGEST_PAUSE)
+            return
         if len(self._trial) < _TRIAL_ROUNDS:
             return
         gain = sum(count for count, _ in self._trial) * plain / sum(seconds for _, seconds in self._trial)

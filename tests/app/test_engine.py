@@ -307,7 +307,25 @@ def test_a_text_that_ends_answers_is_not_shown_and_ends_it(driven: Driven):
     assert stopped.reason == "stop"
     assert stopped.text == whole.text[: whole.text.index(stop)]
     assert stopped.text == "".join(piece.text for told in driven.of(Progress) for piece in told.pieces)
+    # The ids are those of the shown text: none of the tokens that spelled the stop text is among them.
     assert stopped.token_ids == whole.token_ids[: len(stopped.token_ids)]
+    assert len(stopped.token_ids) == stopped.stats.completion_tokens
+    spelled = b"".join(map(pair.target.model.piece, stopped.token_ids)).decode("utf-8", "replace")
+    assert stopped.text.startswith(spelled.rstrip("\ufffd"))
+
+
+def test_a_draft_with_more_tokens_than_its_target_never_proposes_them(tiny_pair: TinyPair, tmp_path: Path):
+    """Qwen's larger models pad their vocabulary: sizes may differ by 128, either way."""
+    larger = write_tiny_model(tmp_path / "larger.gguf", extra_tokens=100, sharpness=0.3)
+    wide = Sampling(temperature=2.0, top_k=0, top_p=1.0, min_p=0.0, seed=1)
+    for target, draft in ((tiny_pair.target, larger), (larger, tiny_pair.draft)):
+        driven = Driven()
+        driven.load(LoadOptions(str(target), str(draft), threads=1, ctx_size=512))
+        for turn in range(5):
+            finished = driven.ask((Turn("user", f"hello {turn}"),), options(60, wide))
+            assert finished.reason in ("length", "stop")
+            assert finished.stats.target_passes > 0
+        driven.engine.close()
 
 
 def test_a_template_of_ones_own_replaces_the_models(driven: Driven, tiny_pair: TinyPair):

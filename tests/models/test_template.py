@@ -192,7 +192,7 @@ def test_without_a_template_and_those_tokens_a_transcript_is_used_and_says_so(so
         "User:\nHi\n\nAssistant:\nHo\n\nUser:\n?\n\nAssistant:\n"
     )
     assert fallback.note == "The model has no chat template; a plain User/Assistant transcript is used."
-    assert fallback.stops == ("\nUser:",)
+    assert fallback.stops == ("\nUser:", "\nAssistant:")
 
 
 # System messages

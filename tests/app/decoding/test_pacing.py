@@ -137,3 +137,15 @@ def test_a_target_that_is_fast_already_is_said_to_be():
     drafted(fast, 5, emitted=2, wall_s=0.03)
     assert "a target this fast gains little" not in slow.plan(4).reason
     assert "a target this fast gains little" in fast.plan(4).reason
+
+
+def test_rounds_that_could_not_pay_weigh_as_much_as_those_that_did():
+    pacing = GuardedPacing(4, measured_baseline())
+    drafted_rounds = 0
+    for number in range(100):
+        planned = pacing.plan(32).length
+        drafted_rounds += planned > 0
+        dear = number % 2 == 0
+        like = {"emitted": 1, "wall_s": 6.0} if dear else {"emitted": 3, "wall_s": 2.8}
+        pacing.observe(a_round(proposed=planned, **like) if planned else a_round())
+    assert drafted_rounds <= 8  # four that are weighed, and a second trial after the first pause
