@@ -174,7 +174,7 @@ class _Telling:
 
     def add(self, done: Round) -> bool:
         """Tell a round, now or together with the next one; True once the answer has ended."""
-        self._tally.add(done)
+        self._tally.add(done, self._baseline.seconds_per_token)
         finish = done.finish
         for emitted in done.emitted:
             text = self._decoder.decode(self._model.piece(emitted.token))

@@ -53,6 +53,12 @@ def main(words: Sequence[str], open_chat: OpenChat) -> int:
         return _demo(words[1:], open_chat)
     if words[:1] == ["inspect"]:
         return _inspect(words[1:])
+    if words and not words[0].startswith("-"):
+        Parser(prog=PROG).error(
+            f"a model is named with --target: {PROG} --target {words[0]}"
+            if words[0].endswith(".gguf")
+            else f"there is no command {words[0]!r}; there are run, demo and inspect"
+        )
     return _chat(words, open_chat)
 
 
@@ -131,7 +137,7 @@ def _open_chat(
     if not _at_a_terminal():
         parser.error('the chat needs a terminal; for one answer on stdout use specchat run -p "..."')
     answer = answer_options(parser, options)
-    return open_chat(EngineProcess(log_file(options)), load, answer, options.system, notice)
+    return open_chat(EngineProcess(log_file(parser, options)), load, answer, options.system, notice)
 
 
 def _at_a_terminal() -> bool:
@@ -141,6 +147,8 @@ def _at_a_terminal() -> bool:
 
 def _answer_once(parser: Parser, options: argparse.Namespace, load: LoadOptions, prompt: str) -> int:
     if prompt == "-":
+        if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] (closed by the caller)
+            parser.error("-p - reads standard input, and there is none")
         prompt = sys.stdin.buffer.read().decode("utf-8", errors="replace")
     if not prompt.strip():
         parser.error("the prompt is empty")
@@ -151,7 +159,7 @@ def _answer_once(parser: Parser, options: argparse.Namespace, load: LoadOptions,
 
     return run_once(
         load, answer, prompt, options.system, as_json=options.json, verify=options.verify,
-        log_file=log_file(options), debug=options.debug, name=parser.prog,
+        log_file=log_file(parser, options), debug=options.debug, name=parser.prog,
     )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def add_model_options(parser: argparse.ArgumentParser, *, required: bool) -> Non
     group.add_argument(
         "-t",
         "--threads",
-        type=_count,
+        type=_threads,
         default=0,
         metavar="N",
         help="threads (default: one per physical core)",
@@ -131,7 +131,7 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--repeat-penalty",
-        type=_positive,
+        type=_penalty,
         default=sampling.repeat_penalty,
         metavar="X",
         help="make the last 64 tokens less likely; 1 = off (default: 1)",
@@ -200,6 +200,8 @@ def load_options(parser: Parser, options: argparse.Namespace) -> LoadOptions:
     if options.chat_template is not None:
         try:
             template = Path(options.chat_template).read_text(encoding="utf-8")
+            if not template.strip():
+                parser.error(f"the chat template {options.chat_template} is empty")
         except (OSError, UnicodeDecodeError) as error:
             parser.error(f"the chat template {options.chat_template} could not be read: {error}")
     return LoadOptions(
@@ -240,9 +242,17 @@ def answer_options(parser: Parser, options: argparse.Namespace) -> AnswerOptions
     )
 
 
-def log_file(options: argparse.Namespace) -> Path | None:
-    """Where llama.cpp's log goes."""
-    return Path(options.log_file) if options.log_file else None
+def log_file(parser: Parser, options: argparse.Namespace) -> Path | None:
+    """Where llama.cpp's log goes; a file that cannot be written is bad usage."""
+    if not options.log_file:
+        return None
+    path = Path(options.log_file).expanduser()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+    except OSError as error:
+        parser.error(f"the log file {path} cannot be written: {error.strerror}")
+    return path
 
 
 def _number(
@@ -261,9 +271,10 @@ def _number(
 
 
 _context = _number(int, "a whole number from 64 on", lambda value: value >= 64)
+_threads = _number(int, "a whole number from 1 to 512", lambda value: 1 <= value <= 512)
+_penalty = _number(float, "a number above 0, at most 10", lambda value: 0 < value <= 10)
 _count = _number(int, "a whole number from 1 on", lambda value: value >= 1)
 _natural = _number(int, "a whole number from 0 on", lambda value: value >= 0)
 _draft_length = _number(int, f"a whole number from 1 to {MAX_DRAFT}", lambda value: 1 <= value <= MAX_DRAFT)
 _at_least_zero = _number(float, "a number from 0 on", lambda value: 0 <= value < float("inf"))
-_positive = _number(float, "a number above 0", lambda value: 0 < value < float("inf"))
 _share = _number(float, "a number from 0 to 1", lambda value: 0 <= value <= 1)

@@ -167,12 +167,17 @@ class _Inbox:
 def _leave_the_terminal(log_file: Path | None) -> None:
     """Send what this process prints, llama.cpp's last words included, to the log instead of the screen."""
     sink = os.open(os.devnull, os.O_WRONLY)
-    if log_file is not None:
-        log_file.parent.mkdir(parents=True, exist_ok=True)
-        sink = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        logging.basicConfig(
-            level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
-        )
     os.dup2(sink, 1)
     os.dup2(sink, 2)
     os.close(sink)
+    if log_file is None:
+        return
+    with contextlib.suppress(OSError):  # a log that cannot be written is no reason not to answer
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        sink = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(sink, 1)
+        os.dup2(sink, 2)
+        os.close(sink)
+        logging.basicConfig(
+            level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
+        )

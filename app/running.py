@@ -58,13 +58,15 @@ def run_once(
         if verify and not interrupt.came():
             output.streaming = False
             verification = verify_answer(engine, turns, options, output)
+            if verification is None:
+                return INTERRUPTED if interrupt.came() else output.fail(FAILED)
             output.note(verification.told())
         if as_json:
             assert engine.pair is not None
             answer = answer_json(finished, engine.pair, options)
             if verification is not None:
                 answer["verify"] = asdict(verification)
-            print(json.dumps(answer, ensure_ascii=False))
+            print(json.dumps(answer, ensure_ascii=False, allow_nan=False))
         else:
             output.note(figures(finished))
         sys.stdout.flush()

@@ -80,22 +80,26 @@ class Collector(Protocol):
 
 def verify_answer(
     engine: Engine, turns: tuple[Turn, ...], options: AnswerOptions, heard: Collector
-) -> Verification:
-    """Answer plain and drafted at temperature 0, without pauses, and compare token by token."""
+) -> Verification | None:
+    """Answer plain and drafted at temperature 0, without pauses, and compare token by token.
+
+    `None` where one of the answers failed or was cancelled: half an answer proves nothing.
+    """
     pair = engine.pair
     assert pair is not None
 
-    def answered(speculate: str) -> Finished:
+    def answered(speculate: str) -> Finished | None:
         # From an empty cache: how a prompt was cut into passes is part of how its results are rounded.
         pair.target.context.truncate(0)
         heard.finished = None
         drafting = replace(options.drafting, speculate=speculate)
         engine.ask(Ask(turns, replace(options, drafting=drafting)))
-        assert heard.finished is not None
-        return heard.finished
+        return heard.finished if heard.finished and heard.finished.reason != "cancelled" else None
 
     plain = answered("off")
-    drafted = answered("always")
+    drafted = answered("always") if plain else None
+    if plain is None or drafted is None:
+        return None
     pass_size = options.drafting.draft_max + 1
     stats = drafted.stats
     shared = next(
@@ -117,8 +121,8 @@ def verify_answer(
         if shared < len(answer.token_ids):
             token = answer.token_ids[shared]
             return token, model.piece(token, special=True).decode("utf-8", "replace"), float(logits[token])
-        ends = [token for token in np.argsort(-logits)[:200].tolist() if model.ends_generation(token)]
-        return None, "(end of the answer)", float(logits[ends[0]]) if ends else float("-inf")
+        ends = max(logits[token] for token in range(logits.size) if model.ends_generation(token))
+        return None, "(end of the answer)", float(ends)
 
     plain_token, plain_text, plain_logit = token_at(plain)
     drafted_token, drafted_text, drafted_logit = token_at(drafted)

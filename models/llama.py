@@ -246,9 +246,10 @@ class Context:
         with _last_errors() as errors:
             self._context: Any = api.llama_init_from_model(model.handle, parameters)
         if not self._context:
+            reason = errors.reason()
+            hint = " (try a smaller --ctx-size)" if "memory" in reason or "alloc" in reason else ""
             raise LoadError(
-                f"{model.path} was loaded, but not a context of {size} tokens for it: {errors.reason()} "
-                "(try a smaller --ctx-size)"
+                f"{model.path} was loaded, but not a context of {size} tokens for it: {reason}{hint}"
             )
         self._settings: dict[str, Any] = {
             "threads": threads,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 from textual import on
@@ -43,6 +44,8 @@ from .widgets.status import CompactFigures, Keys, StateLine
 LOADING_DELAY = 0.1
 IDLE_DELAY = 0.5
 """Seconds between looks at an engine that has nothing to say."""
+UNUSABLE = 2
+"""The exit code of a chat whose models could not be loaded."""
 NARROW = 100
 """Columns under which the panel folds away."""
 
@@ -141,7 +144,7 @@ class SpecchatApp(App[int]):
             except OSError as error:
                 self.incoming.died(f"The engine could not be started: {error}")
                 return
-        self.send(Load(self.load))
+        self.send(Load(self.load, self.session.options.drafting))
 
     def send(self, command: Command) -> None:
         """Tell the engine; one that cannot hear is gone."""
@@ -316,4 +319,8 @@ def run_chat(
         result = app.run()
     finally:
         engine.close()
+    if app.session.refused is not None:
+        # The screen is gone with what it said: say it once more where the next command is typed.
+        print(f"specchat: {app.session.refused}", file=sys.stderr)
+        return UNUSABLE
     return result if result is not None else (app.return_code or 0)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import TYPE_CHECKING
 
-from ..app.cli import main as run_command
-from ..app.process import EngineProcess
-from ..app.requests import AnswerOptions, LoadOptions
+if TYPE_CHECKING:
+    from ..app.process import EngineProcess
+    from ..app.requests import AnswerOptions, LoadOptions
+
+INTERRUPTED = 130
 
 
 def main() -> int:
     """Run specchat; returns the exit code."""
-    return run_command(sys.argv[1:], _open_chat)
+    try:
+        from ..app.cli import main as run_command  # here, so that Ctrl+C is met from the first moment
+
+        return run_command(sys.argv[1:], _open_chat)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has left; what Python would still flush has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
 
 
 def _open_chat(

@@ -125,6 +125,7 @@ class Incoming:
     def _loaded(self, event: Loaded) -> None:
         app, session = self._app, self._session
         session.loaded = event
+        session.refused = None
         session.phase = "ready"
         summary = NoticeEntry(texts.loaded_summary(event))
         if self._loading is not None:
@@ -253,6 +254,7 @@ class Incoming:
                 self.clear()
         elif session.phase == "loading":
             session.phase = "unloaded"
+            session.refused = message
             self._end_loading()
             self._app.say(f"{message}\n{texts.RETRY}", "error")
             self._activity("not loaded, Ctrl+R tries again")

@@ -24,6 +24,8 @@ class Session:
         self.waiting: str | None = None
         """A prompt that is sent once the models are loaded."""
         self.clear_when_stopped = False
+        self.refused: str | None = None
+        """Why the models could not be loaded, if that is how things stand."""
 
     @property
     def busy(self) -> bool:

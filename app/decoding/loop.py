@@ -53,7 +53,7 @@ def generate(
                 limit = min(limit, max_tokens - emitted_count - 1)
             plan = pacing.plan(max(limit, 0))
             if finish is not None:
-                yield Round((), 0, 0, 0, 0, 0.0, 0.0, 0.0, plan.state, plan.reason, finish)
+                yield Round((), 0, 0, 0, 0.0, 0.0, 0.0, plan.state, plan.reason, finish)
                 return
 
             target_s, draft_s = target.pass_s, drafter.pass_s
@@ -91,7 +91,6 @@ def generate(
             now = clock()
             done = Round(
                 emitted=tuple(kept),
-                planned=plan.length,
                 proposed=len(drafted),
                 accepted=accepted,
                 tested=tested,

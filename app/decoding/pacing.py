@@ -120,7 +120,7 @@ class GuardedPacing:
     What is weighed is seconds for seconds: the time of the last drafted rounds against the time that
     plain rounds would have taken for the tokens they gave. A trial that does not pay doubles the pause
     before the next one; one that pays ends the doubling. Where a pass costs so much that no draft could
-    pay, two rounds show it and the longest pause follows.
+    pay, two rounds show it and the longest pause follows, unless drafting has paid before.
     """
 
     def __init__(self, draft_max: int, baseline: Baseline) -> None:
@@ -129,6 +129,7 @@ class GuardedPacing:
         self._rounds = 0
         self._trial: deque[tuple[int, float]] = deque(maxlen=_TRIAL_ROUNDS)
         self._hopeless = 0
+        self._has_paid = False
         self._pause_left = 0
         self._next_pause = _FIRST_PAUSE
         self._reason = f"up to {draft_max} tokens a pass"
@@ -162,12 +163,15 @@ class GuardedPacing:
         self._hopeless = self._hopeless + 1 if cannot_pay else 0
         if self._hopeless >= _HOPELESS_ROUNDS:
             self._reason = f"{done.proposed} drafted tokens cost {passes:.1f} plain passes: no gain here"
-            self._pause(_LONGEST_PAUSE)
+            # Where drafting has paid before, it may have been the machine that was busy elsewhere.
+            self._pause(self._next_pause if self._has_paid else _LONGEST_PAUSE)
+            self._next_pause = min(2 * self._next_pause, _LONGEST_PAUSE)
             return
         if len(self._trial) < _TRIAL_ROUNDS:
             return
         gain = sum(count for count, _ in self._trial) * plain / sum(seconds for _, seconds in self._trial)
         if gain >= _WORTHWHILE:
+            self._has_paid = True
             self._next_pause = _FIRST_PAUSE
             self._reason = f"up to {self._draft_max} tokens a pass, {gain:.2f}x the plain speed lately"
         else:

@@ -16,6 +16,9 @@ Tokens = npt.NDArray[np.int64]
 _BLOCK = 256
 _CONFIDENCE_CANDIDATES = 10
 
+_COLDEST = 1e-4
+"""Below this temperature only equal logits would share their chances: it counts as 0."""
+
 
 @dataclass(frozen=True)
 class Distribution:
@@ -49,7 +52,7 @@ class Sampler:
 
     def __init__(self, settings: Sampling) -> None:
         self.settings = settings
-        self.greedy = settings.temperature <= 0.0
+        self.greedy = settings.temperature < _COLDEST
 
     def distribution(self, logits: Logits, history: Sequence[int]) -> Distribution:
         """The distribution of the token after `history`, from its row of logits, float32 (vocabulary,)."""

@@ -27,8 +27,6 @@ class Round:
     """One target pass and all that was done around it."""
 
     emitted: tuple[Emitted, ...]
-    planned: int
-    """The most draft tokens that were asked for."""
     proposed: int
     """Draft tokens in the pass."""
     accepted: int
@@ -84,8 +82,8 @@ class AnswerStats:
 
     @property
     def speedup(self) -> float | None:
-        """Tokens per second over the baseline; `None` until both are measured."""
-        if self.tokens_per_second is None or self.baseline_tokens_per_second is None:
+        """Tokens per second over the baseline; `None` until both are measured and something was drafted."""
+        if self.tokens_per_second is None or self.baseline_tokens_per_second is None or not self.drafted:
             return None
         return self.tokens_per_second / self.baseline_tokens_per_second
 
@@ -100,6 +98,7 @@ class Tally:
         self._first_s, self._first_count = 0.0, 0
         self._decoded_s = 0.0
         self._tokens = self._decided = self._passes = self._plain_passes = 0
+        self._plain_s, self._plain_tokens = 0.0, 0
         self._accepted_at: list[int] = []
         self._tested_at: list[int] = []
         self._target_s = self._draft_s = 0.0
@@ -107,8 +106,8 @@ class Tally:
         self._reason = ""
         self._recent: deque[tuple[float, int]] = deque()
 
-    def add(self, done: Round) -> None:
-        """Take one more round into account."""
+    def add(self, done: Round, plain_s: float | None = None) -> None:
+        """Take one more round into account, and what a plain token costs now, in seconds, if known."""
         self._state, self._reason = done.state, done.reason
         if not done.target_s:  # an end that took no pass
             return
@@ -127,6 +126,9 @@ class Tally:
         for position in range(done.tested):
             self._tested_at[position] += 1
             self._accepted_at[position] += position < done.accepted
+        if self._ttft_s is not None and plain_s is not None:
+            self._plain_s += decided * plain_s
+            self._plain_tokens += decided
         if self._ttft_s is None:
             self._ttft_s = self._prefill_s + self._decoded_s
             self._first_s, self._first_count = self._decoded_s, decided
@@ -143,7 +145,13 @@ class Tally:
         return sum(count for _, count in list(self._recent)[1:]) / span if span > 0 else None
 
     def stats(self, baseline_tokens_per_second: float | None) -> AnswerStats:
-        """The figures so far."""
+        """The figures so far; the baseline given is that of the conversation, before the answer has its own.
+
+        An answer's own baseline is what its tokens would have taken, each at the plain rate of its time:
+        passes get slower as the text grows, and the latest would not be fair to the first.
+        """
+        if self._plain_s > 0.0:
+            baseline_tokens_per_second = self._plain_tokens / self._plain_s
         rate = None
         if self._decided > self._first_count:
             rate = (self._decided - self._first_count) / (self._decoded_s - self._first_s)

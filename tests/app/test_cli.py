@@ -162,7 +162,13 @@ def test_a_pair_that_cannot_work_is_one_line_and_exit_code_two(tiny_pair: TinyPa
         ["run", "-m", "x.gguf", "-p", "hi", "--draft-max", "99"],
         ["run", "-m", "x.gguf", "-p", "hi", "--speculate", "always"],
         ["run", "-m", "x.gguf", "-p", "hi", "--chat-template", "missing.jinja"],
+        ["run", "-m", "x.gguf", "-p", "hi", "-t", "999999"],
+        ["run", "-m", "x.gguf", "-p", "hi", "--repeat-penalty", "1e300"],
+        ["run", "-m", "x.gguf", "-p", "hi", "--log-file", "/dev/null/log"],
+        ["run", "-m", "x.gguf", "-p", "hi", "--chat-template", os.devnull],
         ["--targets"],
+        ["model.gguf"],
+        ["chat"],
         ["inspect"],
     ],
 )
@@ -190,6 +196,25 @@ def test_ctrl_c_keeps_the_answer_so_far_and_exits_with_130(tiny_pair: TinyPair):
     stdout, _ = process.communicate(timeout=20)
     assert process.returncode == 130
     assert json.loads(stdout)["finish_reason"] == "cancelled"
+
+
+def test_ctrl_c_while_the_prompt_is_awaited_exits_with_130_and_no_traceback(tiny_pair: TinyPair):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "specchat.tui.entry", "run", "-m", str(tiny_pair.target), "-p", "-"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stdout, stderr) == (130, "", "")
+
+
+def test_an_output_that_nobody_reads_ends_without_a_traceback(tiny_pair: TinyPair):
+    done = subprocess.run(
+        f"{sys.executable} -m specchat.tui.entry inspect {tiny_pair.target} | true",
+        shell=True, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
 
 
 def test_a_reader_that_leaves_ends_the_answer_without_a_traceback(tiny_pair: TinyPair):

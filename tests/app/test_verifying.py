@@ -55,6 +55,19 @@ def test_a_rule_that_accepts_everything_is_not_excused_by_rounding(tiny_pair: Ti
     assert "does NOT explain" in found.told()
 
 
+@pytest.mark.parametrize("cancelled_from", [1, 90])
+def test_half_an_answer_proves_nothing(tiny_pair: TinyPair, cancelled_from: int):
+    """Cancelled before anything was decoded, and in the middle of the second answer."""
+    heard = Heard()
+    looks = iter(range(10_000))
+    engine = Engine(heard.take, lambda: loaded and next(looks) >= cancelled_from)
+    loaded = False
+    engine.load(Load(LoadOptions(str(tiny_pair.target), str(tiny_pair.draft), ctx_size=512, threads=1)))
+    loaded = True
+    assert verify_answer(engine, HELLO, OPTIONS, heard) is None
+    engine.close()
+
+
 def test_a_margin_below_the_noise_is_explained_by_rounding():
     near_tie = Difference(3, 5, 6, "a", "b", margin=0.1)
     found = Verification(False, 3, 5, near_tie, noise=0.4)

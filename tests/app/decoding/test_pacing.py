@@ -5,7 +5,6 @@ from specchat.app.decoding.stats import Emitted, Round
 def a_round(*, proposed: int = 0, emitted: int = 1, wall_s: float = 1.0, draft_s: float = 0.0) -> Round:
     return Round(
         emitted=(Emitted(1, "target"),) * emitted,
-        planned=proposed,
         proposed=proposed,
         accepted=max(0, emitted - 1),
         tested=proposed,
@@ -111,6 +110,13 @@ def test_where_no_draft_could_pay_two_rounds_show_it():
     assert pacing.rests_long
     drafted(pacing, 300)
     assert not pacing.rests_long
+
+
+def test_where_drafting_has_paid_two_dear_rounds_cost_a_short_pause_only():
+    pacing = GuardedPacing(4, measured_baseline())
+    drafted(pacing, 10, emitted=4, wall_s=2.0)
+    assert drafted(pacing, 35, emitted=4, wall_s=9.0)[:2] == [4, 4]
+    assert pacing.plan(4).length == 4
 
 
 def test_rounds_that_had_nothing_to_draft_are_not_held_against_drafting():

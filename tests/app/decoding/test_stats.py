@@ -4,13 +4,13 @@ import pytest
 
 from specchat.app.decoding.stats import AnswerStats, Emitted, Round, Tally
 
-PLAIN = Round((Emitted(1, "target"),), 0, 0, 0, 0, 0.4, 0.0, 0.5, "plain", "why", None)
+PLAIN = Round((Emitted(1, "target"),), 0, 0, 0, 0.4, 0.0, 0.5, "plain", "why", None)
 
 
 def drafted(tested: int, accepted: int, proposed: int = 4) -> Round:
     """A second per round, of which 0.6 in the target and 0.3 in the draft."""
     emitted = (Emitted(1, "accepted"),) * accepted + (Emitted(2, "correction"),)
-    return Round(emitted, proposed, proposed, accepted, tested, 0.6, 0.3, 1.0, "drafting", "", None)
+    return Round(emitted, proposed, accepted, tested, 0.6, 0.3, 1.0, "drafting", "", None)
 
 
 def tallied(*rounds: Round, prefill_s: float = 2.0, baseline: float | None = None) -> AnswerStats:
@@ -68,12 +68,26 @@ def test_the_overhead_is_what_passes_leave_of_the_time():
 
 
 def test_the_speedup_needs_both_its_sides():
-    assert tallied(PLAIN, PLAIN).speedup is None
-    assert tallied(PLAIN, PLAIN, baseline=1.0).speedup == 2.0
+    assert tallied(PLAIN, drafted(4, accepted=3)).speedup is None
+    assert tallied(drafted(4, accepted=3), baseline=1.0).speedup is None
+    assert tallied(PLAIN, drafted(4, accepted=3), baseline=1.0).speedup == 4.0
+
+
+def test_where_nothing_was_drafted_there_is_no_speedup_to_speak_of():
+    assert tallied(PLAIN, PLAIN, PLAIN, baseline=1.0).speedup is None
+
+
+def test_each_token_is_weighed_against_the_plain_rate_of_its_time():
+    """Passes get slower as the text grows: a text that is always twice as fast is twice as fast."""
+    tally = Tally(0.0)
+    tally.add(PLAIN, 0.5)
+    for plain_s in (0.5, 1.0, 2.0, 4.0):
+        tally.add(replace(drafted(4, accepted=3), wall_s=4 * plain_s / 2), plain_s)
+    assert tally.stats(1 / 4.0).speedup == pytest.approx(2.0)
 
 
 def test_an_end_that_took_no_pass_counts_for_nothing_but_its_reason():
-    end = Round((), 0, 0, 0, 0, 0.0, 0.0, 0.0, "plain", "the end", "length")
+    end = Round((), 0, 0, 0, 0.0, 0.0, 0.0, "plain", "the end", "length")
     stats = tallied(PLAIN, end)
     assert (stats.target_passes, stats.completion_tokens, stats.reason) == (1, 1, "the end")
 
