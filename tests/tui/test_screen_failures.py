@@ -6,7 +6,7 @@ import pytest
 
 from specchat.app.decoding.stats import AnswerStats
 from specchat.app.events import Died, Failed, Finished, Load, LoadProgress
-from specchat.app.requests import AnswerOptions, LoadOptions, Turn
+from specchat.app.requests import AnswerOptions, Drafting, LoadOptions, Turn
 from specchat.tui.app import SpecchatApp, run_chat
 from tests.tui.scripted_engine import LOADED, ScriptedEngine, chat, loading, ready, seen, type_in, wait_until
 
@@ -217,3 +217,35 @@ def test_run_chat_closes_the_engine_when_the_screen_fails(monkeypatch):
     with pytest.raises(RuntimeError):
         run_chat(engine, LoadOptions("t.gguf"), AnswerOptions())
     assert engine.closed
+
+
+def test_a_chat_whose_models_never_loaded_ends_with_code_two_and_says_why_once_more(monkeypatch, capsys):
+    def leave(self: SpecchatApp) -> int:
+        self.session.refused = REFUSED
+        return 0
+
+    monkeypatch.setattr(SpecchatApp, "run", leave)
+    assert run_chat(ScriptedEngine(), LoadOptions("t.gguf"), AnswerOptions()) == 2
+    assert capsys.readouterr().err == f"specchat: {REFUSED}\n"
+
+
+async def test_a_load_that_succeeds_at_last_is_no_longer_held_against_the_chat():
+    engine = ScriptedEngine(loads=False)
+    app = chat(engine)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await loading(pilot, engine)
+        engine.say(Failed(REFUSED))
+        await wait_until(pilot, lambda: app.session.refused == REFUSED)
+        await pilot.press("ctrl+r")
+        engine.say(LOADED)
+        await wait_until(pilot, lambda: app.session.phase == "ready")
+        assert app.session.refused is None
+
+
+async def test_the_load_knows_what_the_first_answer_will_be_drafted_with():
+    engine = ScriptedEngine()
+    options = AnswerOptions(drafting=Drafting(drafter="lookup"))
+    app = SpecchatApp(engine, LoadOptions("t.gguf"), options)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await ready(pilot)
+        assert Load(LoadOptions("t.gguf"), options.drafting) in engine.told
