@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from .decoding.settings import Sampling
+from .exit_codes import UNUSABLE
 from .options import (
-    UNUSABLE,
     Parser,
     add_answer_options,
     add_model_options,
@@ -146,20 +146,21 @@ def _at_a_terminal() -> bool:
 
 
 def _answer_once(parser: Parser, options: argparse.Namespace, load: LoadOptions, prompt: str) -> int:
-    if prompt == "-":
-        if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] (closed by the caller)
-            parser.error("-p - reads standard input, and there is none")
-        prompt = sys.stdin.buffer.read().decode("utf-8", errors="replace")
-    if not prompt.strip():
-        parser.error("the prompt is empty")
     answer = answer_options(parser, options)
     if options.verify and answer.sampling.temperature > 0:
         parser.error("--verify compares token by token, which only means something with --temp 0")
+    if options.verify and options.drafter == "model" and options.draft is None:
+        parser.error("--verify compares with a drafted answer: give --draft, or --drafter lookup")
+    log = log_file(parser, options)
+    if prompt == "-":
+        prompt = sys.stdin.buffer.read().decode("utf-8", errors="replace")
+    if not prompt.strip():
+        parser.error("the prompt is empty")
     from .running import run_once
 
     return run_once(
         load, answer, prompt, options.system, as_json=options.json, verify=options.verify,
-        log_file=log_file(parser, options), debug=options.debug, name=parser.prog,
+        log_file=log, debug=options.debug, name=parser.prog,
     )  # fmt: skip
 
 

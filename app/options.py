@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from .decoding.settings import Sampling
+from .exit_codes import UNUSABLE
 from .requests import MAX_DRAFT, AnswerOptions, Drafting, LoadOptions
-
-UNUSABLE = 2
-"""The exit code of bad usage, and of a model or pair that cannot be used."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -86,7 +84,7 @@ def add_model_options(parser: argparse.ArgumentParser, *, required: bool) -> Non
     group.add_argument(
         "--chat-template", metavar="FILE", help="a jinja file in place of the model's own chat template"
     )
-    group.add_argument("--log-file", metavar="FILE", help="where llama.cpp's log goes")  # fmt: skip
+    group.add_argument("--log-file", metavar="FILE", help="where llama.cpp's log goes")
 
 
 def add_answer_options(parser: argparse.ArgumentParser) -> None:
@@ -179,7 +177,7 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
         help="above temperature 0, draw the draft's tokens or take its likeliest; more drawn "
         "ones are accepted (default: sampled)",
     )
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")  # fmt: skip
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:

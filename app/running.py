@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import logging
-import os
 import signal
 import sys
 from dataclasses import asdict
@@ -16,12 +15,10 @@ from typing import cast
 
 from .engine import Engine
 from .events import Ask, Event, Failed, Finished, Load, Loaded, LoadProgress, PrefillProgress, Progress
+from .exit_codes import DONE, FAILED, INTERRUPTED, UNUSABLE
 from .reporting import answer_json, figures
 from .requests import AnswerOptions, LoadOptions, Turn
 from .verifying import verify_answer
-
-DONE, FAILED, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
-"""Exit codes."""
 
 
 def run_once(
@@ -74,9 +71,7 @@ def run_once(
             return INTERRUPTED
         return FAILED if verification is not None and not verification.explained else DONE
     except BrokenPipeError:
-        # The reader of the answer has left; what Python would still flush has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+        raise  # the reader of the answer has left: whoever runs the command line ends quietly
     except Exception as error:
         if debug:
             raise

@@ -60,6 +60,8 @@ class Verification:
     def told(self) -> str:
         """One line for a person."""
         tested = f"{self.accepted} of {self.drafted} drafted tokens accepted"
+        if not self.drafted:
+            return "[verify: nothing was drafted, so nothing was compared]"
         if self.difference is None:
             return f"[verify: {self.tokens_compared} tokens, plain and drafted are equal; {tested}]"
         found = self.difference

@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.screen import Screen
 
 from ..app.events import Command, Load
+from ..app.exit_codes import UNUSABLE
 from ..app.requests import AnswerOptions, LoadOptions
 from . import texts, themes
 from .actions import (
@@ -44,8 +45,6 @@ from .widgets.status import CompactFigures, Keys, StateLine
 LOADING_DELAY = 0.1
 IDLE_DELAY = 0.5
 """Seconds between looks at an engine that has nothing to say."""
-UNUSABLE = 2
-"""The exit code of a chat whose models could not be loaded."""
 NARROW = 100
 """Columns under which the panel folds away."""
 

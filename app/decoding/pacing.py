@@ -24,7 +24,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 32, 512
 _WORTHWHILE = 1.0
 """Drafting goes on while it gives at least this many times the plain rate."""
 
-
 _FAST = 50.0
 """Plain tokens per second from which on a target has little to gain: all that is around a pass weighs."""
 

@@ -161,6 +161,7 @@ def test_a_pair_that_cannot_work_is_one_line_and_exit_code_two(tiny_pair: TinyPa
         ["run", "-m", "x.gguf", "-p", "hi", "--temp", "warm"],
         ["run", "-m", "x.gguf", "-p", "hi", "--draft-max", "99"],
         ["run", "-m", "x.gguf", "-p", "hi", "--speculate", "always"],
+        ["run", "-m", "x.gguf", "-p", "hi", "--temp", "0", "--verify"],
         ["run", "-m", "x.gguf", "-p", "hi", "--chat-template", "missing.jinja"],
         ["run", "-m", "x.gguf", "-p", "hi", "-t", "999999"],
         ["run", "-m", "x.gguf", "-p", "hi", "--repeat-penalty", "1e300"],
@@ -188,25 +189,61 @@ def test_a_prompt_too_long_fails_with_both_numbers(tiny_pair: TinyPair):
 def test_ctrl_c_keeps_the_answer_so_far_and_exits_with_130(tiny_pair: TinyPair):
     process = subprocess.Popen(
         [sys.executable, "-m", "specchat.tui.entry", "run", "-m", str(tiny_pair.target), "-t", "1",
-         "-c", "100000", "-p", "hello", "--json"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+         "-c", "100000", "-p", "hello"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    time.sleep(2.0)
+    assert process.stdout is not None
+    first = process.stdout.read(1)  # the answer has begun
     process.send_signal(signal.SIGINT)
-    stdout, _ = process.communicate(timeout=20)
+    rest, told = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert json.loads(stdout)["finish_reason"] == "cancelled"
+    assert first + rest.rstrip()
+    assert b"stopped by you" in told
+    assert b"Traceback" not in told
 
 
-def test_ctrl_c_while_the_prompt_is_awaited_exits_with_130_and_no_traceback(tiny_pair: TinyPair):
+def test_ctrl_c_while_the_prompt_is_awaited_exits_with_130_and_no_traceback(
+    tiny_pair: TinyPair, tmp_path: Path
+):
+    log = tmp_path / "log"
     process = subprocess.Popen(
-        [sys.executable, "-m", "specchat.tui.entry", "run", "-m", str(tiny_pair.target), "-p", "-"],
+        [sys.executable, "-m", "specchat.tui.entry", "run", "-m", str(tiny_pair.target), "-p", "-",
+         "--log-file", str(log)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    time.sleep(1.0)
+    while not log.exists():  # the log is opened just before the prompt is read
+        assert process.poll() is None
+        time.sleep(0.005)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=20)
     assert (process.returncode, stdout, stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_nowhere_to_read_from_or_write_to(tiny_pair: TinyPair, closed: str):
+    command = f"{sys.executable} -m specchat.tui.entry run -m {tiny_pair.target} -t 1 -n 5 -p hello"
+    done = subprocess.run(
+        f"{command} {closed}",
+        shell=True, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+    assert "tokens/s" not in done.stdout
+    assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", ""))
+
+
+def test_an_empty_closed_standard_input_is_an_empty_prompt(tiny_pair: TinyPair):
+    done = subprocess.run(
+        f"{sys.executable} -m specchat.tui.entry run -m {tiny_pair.target} -p - <&-",
+        shell=True, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "the prompt is empty" in done.stderr
+
+
+def test_the_version_is_the_packages():
+    project = (Path(__file__).parent.parent.parent / "pyproject.toml").read_text()
+    assert f'version = "{specchat("--version").stdout.split()[-1]}"' in project
 
 
 def test_an_output_that_nobody_reads_ends_without_a_traceback(tiny_pair: TinyPair):

@@ -68,9 +68,13 @@ def test_half_an_answer_proves_nothing(tiny_pair: TinyPair, cancelled_from: int)
     engine.close()
 
 
+def test_an_answer_that_nothing_was_drafted_for_proves_nothing_and_says_so():
+    assert "nothing was drafted" in Verification(True, 20, 5).told()
+
+
 def test_a_margin_below_the_noise_is_explained_by_rounding():
     near_tie = Difference(3, 5, 6, "a", "b", margin=0.1)
-    found = Verification(False, 3, 5, near_tie, noise=0.4)
+    found = Verification(False, 3, 5, near_tie, noise=0.4, drafted=9, accepted=8)
     assert found.explained
     assert "token 4" in found.told()
     assert not replace(found, noise=0.05).explained

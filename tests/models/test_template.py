@@ -282,9 +282,9 @@ def test_nothing_behind_the_conversation_can_be_reached_or_changed(source: str):
     ],
 )
 def test_a_template_that_runs_away_is_stopped(source: str):
-    started = time.perf_counter()
+    started = time.process_time()
     failure(source)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_a_long_conversation_is_no_run_away():
