@@ -92,25 +92,28 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _demo(words: Sequence[str], open_chat: OpenChat) -> int:
-    from .demo import DEMO_NOTICE, DEMO_PROMPT, demo_model
+    from .demo import DEMO_NOTICE, DEMO_PROMPT, DEMO_REPEAT_PENALTY, demo_model
 
     parser = Parser(
         prog=f"{PROG} demo",
-        description="Chat with the small packaged model, drafted from the text so far. Without a terminal, "
-        "or with -p, answer once: a built-in prompt asks for an edit of a given text.",
+        description="Chat with the small packaged model, drafted from the text so far (repeat penalty 1.1 unless "
+        "another is given). Without a terminal, or with -p, answer once, at temperature 0 and without a "
+        "penalty: a built-in prompt asks for an edit of a given text.",
     )
     add_model_options(parser, required=False)
     add_answer_options(parser)
     add_run_options(parser)
-    parser.set_defaults(drafter="lookup", temp=None)
+    parser.set_defaults(drafter="lookup", temp=None, repeat_penalty=None)
     options = parser.parse_args(words)
     if options.target is None:
         options.target = str(_or_exit(parser, demo_model))
     load = load_options(parser, options)
     chatting = options.prompt is None and _at_a_terminal() and not options.json
+    # One answer is the same one each time; in a chat, so small a model would soon go round in circles.
     if options.temp is None:
-        # One answer is the same one each time; a small model that chats at 0 goes round in circles.
         options.temp = Sampling().temperature if chatting else 0.0
+    if options.repeat_penalty is None:
+        options.repeat_penalty = DEMO_REPEAT_PENALTY if chatting else Sampling().repeat_penalty
     if chatting:
         return _open_chat(parser, options, load, open_chat, DEMO_NOTICE)
     if options.max_tokens is None:

@@ -20,6 +20,8 @@ the family from number seven
 """
 """Asks for an edit of a given text: most of the answer stands in the prompt."""
 
+DEMO_REPEAT_PENALTY = 1.1
+
 DEMO_NOTICE = (
     "This is the demo: a small packaged model, drafted from the text so far. So small a model is fast "
     "already and gains little. With models of your own: specchat --target q4.gguf --draft tiny.gguf"
