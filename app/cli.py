@@ -96,9 +96,9 @@ def _demo(words: Sequence[str], open_chat: OpenChat) -> int:
 
     parser = Parser(
         prog=f"{PROG} demo",
-        description="Chat with the small packaged model, drafted from the text so far (repeat penalty 1.1 unless "
-        "another is given). Without a terminal, or with -p, answer once, at temperature 0 and without a "
-        "penalty: a built-in prompt asks for an edit of a given text.",
+        description="Chat with the small packaged model, drafted from the text so far (repeat penalty 1.1 "
+        "unless another is given). Without a terminal, or with -p, answer once, at temperature 0 and without "
+        "a penalty: a built-in prompt asks for an edit of a given text.",
     )
     add_model_options(parser, required=False)
     add_answer_options(parser)

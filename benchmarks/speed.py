@@ -80,34 +80,52 @@ def main() -> None:
         )
 
 
-def print_costs(target: Context, draft: Context) -> None:
-    """T(n), D, and what the two allow."""
-    text = list(range(1000, 1200))
+SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16)
+SWEEPS = 25
 
-    def seconds(context: Context, tokens: int) -> float:
+
+def print_costs(target: Context, draft: Context) -> None:
+    """T(n), D, and what the two allow: every size once a sweep, so that a slow moment touches them all."""
+    text = list(range(1000, 1200))
+    for context in (target, draft):
         context.truncate(0)
         context.decode(text[:100], 0)
-        taken = []
-        for _ in range(9):
-            started = time.perf_counter()
-            context.decode(text[100 : 100 + tokens], tokens)
-            taken.append(time.perf_counter() - started)
-            context.truncate(100)
-        return statistics.median(taken)
 
-    one = seconds(target, 1)
-    d = seconds(draft, 1)
-    print(f"T(1) = {one * 1e3:.1f} ms, D = {d * 1e3:.1f} ms = {d / one:.2f} T(1)")
-    for n in (2, 3, 4, 5, 6, 7, 8, 12, 16):
-        cost = seconds(target, n)
-        drafted = n / ((cost + (n - 1) * d) / one)
-        looked_up = n / (cost / one)
+    def seconds(context: Context, tokens: int) -> float:
+        started = time.perf_counter()
+        context.decode(text[100 : 100 + tokens], tokens)
+        taken = time.perf_counter() - started
+        context.truncate(100)
+        return taken
+
+    sweeps = [
+        ({size: seconds(target, size) for size in SIZES}, seconds(draft, 1), seconds(draft, 1))
+        for _ in range(SWEEPS)
+    ]
+    ones = [costs[1] for costs, _, _ in sweeps]
+    drafts = [(first + second) / 2 for _, first, second in sweeps]
+    print(
+        f"T(1) = {spread([one * 1e3 for one in ones])} ms, D / T(1) = "
+        f"{spread([d / one for d, one in zip(drafts, ones, strict=True)])}; median (quartiles) of {SWEEPS} sweeps"
+    )
+    for n in SIZES[1:]:
+        ratios = [costs[n] / costs[1] for costs, _, _ in sweeps]
+        drafted = [
+            n * one / (costs[n] + (n - 1) * d)
+            for (costs, _, _), one, d in zip(sweeps, ones, drafts, strict=True)
+        ]
+        looked_up = [n / ratio for ratio in ratios]
         print(
-            f"T({n}) = {cost / one:.2f} T(1): all of {n - 1} drafted tokens accepted gains "
-            f"{drafted:.2f}x with this draft, {looked_up:.2f}x with a free one"
+            f"T({n}) / T(1) = {spread(ratios)}: all of {n - 1} drafted tokens accepted gains "
+            f"{spread(drafted)}x with this draft, {spread(looked_up)}x with a free one"
         )
     target.truncate(0)
     draft.truncate(0)
+
+
+def spread(values: list[float]) -> str:
+    low, middle, high = statistics.quantiles(values, n=4)
+    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
 if __name__ == "__main__":
