@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -36,13 +37,16 @@ class Running:
     def __init__(self, log_file: Path) -> None:
         self.process = EngineProcess(log_file)
         self.events: list[Event] = []
+        self._unread: deque[Event] = deque()
         self.process.start()
 
     def until(self, wanted: Callable[[Event], bool], within_s: float = 30.0) -> Event:
-        """Collect events until one is wanted."""
+        """Collect events until one is wanted; those drained with it are read by the next call."""
         deadline = time.monotonic() + within_s
         while time.monotonic() < deadline:
-            for event in self.process.drain():
+            self._unread.extend(self.process.drain())
+            while self._unread:
+                event = self._unread.popleft()
                 self.events.append(event)
                 if wanted(event):
                     return event
