@@ -6,11 +6,9 @@ ctypes releases the interpreter's lock while they do.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import logging
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -20,7 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from llama_cpp._ggml import libggml
 
+from .batch import Batch
 from .errors import LoadError, PassError
+from .native_log import hear, last_errors
+from .tree_shape import TreeShape
 
 Logits = npt.NDArray[np.float32]
 
@@ -30,50 +31,15 @@ CACHE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q5_0": 6, "q5_1": 7, "
 FILE_TYPES = {"f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "q5_0": 8, "q5_1": 9, "q4_k_m": 15, "q5_k_m": 17}
 """Names of quantizations that `quantize` can write, and llama.cpp's numbers for them."""
 
-log = logging.getLogger("specchat.llama.cpp")
-log.addHandler(logging.NullHandler())  # silent unless someone listens
-
-_LEVELS = {1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}
-
 
 # The callback lives as long as the module: llama.cpp keeps the bare pointer, and would call a freed one.
 @api.llama_log_callback
 def _log_callback(level: int, text: bytes, _user_data: object) -> None:
-    line = text.decode("utf-8", errors="replace").rstrip()
-    if line.strip("."):  # a run of dots is llama.cpp's own progress bar
-        log.log(_LEVELS.get(level, logging.DEBUG), "%s", line)
+    hear(level, text)
 
 
 api.llama_log_set(_log_callback, ctypes.c_void_p(None))
 api.llama_backend_init()
-
-
-class _LastErrors(logging.Handler):
-    """Keeps llama.cpp's error lines, which hold the reason when a call returns nothing."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
-
-    def reason(self) -> str:
-        """The most telling line, without the C function's name in front."""
-        if not self.lines:
-            return "llama.cpp gave no reason"
-        told = next((line for line in self.lines if "error" in line), self.lines[0])
-        return told.split(": ", 1)[-1].removeprefix("error loading model: ")
-
-
-@contextlib.contextmanager
-def _last_errors() -> Generator[_LastErrors]:
-    handler = _LastErrors()
-    log.addHandler(handler)
-    try:
-        yield handler
-    finally:
-        log.removeHandler(handler)
 
 
 def devices(gpu_layers: int) -> tuple[str, ...]:
@@ -100,7 +66,7 @@ def quantize(source: Path, destination: Path, file_type: str) -> None:
     parameters.ftype = FILE_TYPES[file_type]
     parameters.allow_requantize = True
     parameters.pure = True
-    with _last_errors() as errors:
+    with last_errors() as errors:
         status = api.llama_model_quantize(
             str(source).encode(), str(destination).encode(), ctypes.pointer(parameters)
         )
@@ -131,7 +97,7 @@ class Model:
             return on_progress(fraction)
 
         parameters.progress_callback = callback
-        with _last_errors() as errors:
+        with last_errors() as errors:
             self._model: Any = api.llama_model_load_from_file(str(path).encode(), parameters)
         if not self._model:
             raise LoadError(f"{path} could not be loaded: {errors.reason()}")
@@ -208,7 +174,8 @@ class Model:
 class Context:
     """One sequence's KV cache over a model, and the passes that fill it.
 
-    `tokens` is what the cache holds, exactly, after every call.
+    `tokens` is what the cache holds, exactly, after every call; a tree is not held until `keep` says which
+    of its nodes are, and a call that does not say drops all of it.
     """
 
     def __init__(
@@ -219,6 +186,7 @@ class Context:
         threads: int,
         chunk: int = 512,
         rows: int = 33,
+        branches: int = 1,
         cache_type_k: str = "f16",
         cache_type_v: str = "f16",
         flash_attn: Literal["auto", "on", "off"] = "auto",
@@ -226,7 +194,8 @@ class Context:
     ) -> None:
         """Make a cache of `size` tokens.
 
-        A pass takes at most `chunk` tokens and gives at most `rows` rows of logits.
+        A pass takes at most `chunk` tokens and gives at most `rows` rows of logits; the tree of a pass has
+        at most `branches` leaves.
 
         Raises:
             LoadError: llama.cpp would not make it, mostly for want of memory.
@@ -234,8 +203,10 @@ class Context:
         parameters = api.llama_context_default_params()
         parameters.n_ctx = size
         parameters.n_batch = parameters.n_ubatch = max(chunk, rows)
-        parameters.n_seq_max = 1
-        parameters.n_outputs_max = rows
+        # A branch is a sequence of llama.cpp's; in one unified cache sequences share cells.
+        parameters.n_seq_max = branches
+        parameters.kv_unified = branches > 1
+        parameters.n_outputs_max = max(rows, branches)  # llama.cpp aborts on fewer outputs than sequences
         parameters.n_threads = parameters.n_threads_batch = threads
         parameters.type_k = CACHE_TYPES[cache_type_k]
         parameters.type_v = CACHE_TYPES[cache_type_v]
@@ -243,7 +214,7 @@ class Context:
         # A sliding-window cache that is not full-sized forgets positions a truncation would need again.
         parameters.swa_full = True
         parameters.no_perf = True
-        with _last_errors() as errors:
+        with last_errors() as errors:
             self._context: Any = api.llama_init_from_model(model.handle, parameters)
         if not self._context:
             reason = errors.reason()
@@ -264,13 +235,15 @@ class Context:
         self.size = size
         self.chunk = parameters.n_batch
         self.rows = rows
+        self.branches = branches
         self.tokens: list[int] = []
         self.pass_s = 0.0
         """Seconds spent in passes so far."""
         self._clock = clock
         self._memory: Any = api.llama_get_memory(self._context)
-        self._batch = api.llama_batch_init(self.chunk, 0, 1)
-        self._fields = _BatchFields(self._batch, self.chunk)
+        self._batch = Batch(self.chunk, branches)
+        self._structure: Any = api.llama_batch(**self._batch.pointers())
+        self._tree: tuple[list[int], TreeShape] | None = None
 
     def decode(self, tokens: Sequence[int], rows: int) -> Logits:
         """Run one pass over `tokens` after what the cache holds.
@@ -282,68 +255,126 @@ class Context:
         Raises:
             PassError: the tokens do not fit, or llama.cpp would not decode them; the cache is unchanged.
         """
-        count, held = len(tokens), len(self.tokens)
-        if not 0 < count <= self.chunk or not 0 <= rows <= min(count, self.rows):
-            raise PassError(f"a pass takes 1 to {self.chunk} tokens and gives up to {self.rows} rows")
-        if held + count > self.size:
-            raise PassError(f"{count} more tokens do not fit: the context holds {held} of {self.size}")
-        self._fields.fill(tokens, held, rows)
-        self._batch.n_tokens = count
-        started = self._clock()
-        with _last_errors() as errors:
-            status = api.llama_decode(self._context, self._batch)
-            api.llama_synchronize(self._context)
-        self.pass_s += self._clock() - started
-        if status != 0:
-            api.llama_memory_seq_rm(self._memory, 0, held, -1)
-            raise PassError(f"llama.cpp could not run a pass of {count} tokens: {errors.reason()}")
+        held = self._room(len(tokens), rows)
+        self._batch.fill(tokens, held, rows)
+        logits = self._pass(len(tokens), rows)
         self.tokens.extend(tokens)
-        if rows == 0:
-            return np.empty((0, self.model.vocabulary_size), np.float32)
-        pointer = api.llama_get_logits(self._context)
-        return np.ctypeslib.as_array(pointer, shape=(rows, self.model.vocabulary_size))
+        return logits
+
+    def decode_tree(self, tokens: Sequence[int], parents: Sequence[int]) -> Logits:
+        """Run one pass over a tree of tokens: each sees what the cache holds, its ancestors and itself.
+
+        `parents[i]` is the index of the i-th token's parent, before i, or -1 where the token follows what
+        the cache holds. Cells are laid in the order given: a chain, then what branches off it, keeps the
+        chain's cells in a row. `keep` has to say next which nodes stay.
+
+        Returns:
+            The logits of all tokens, float32 (tokens, vocabulary size): a view as `decode` gives one.
+
+        Raises:
+            PassError: the parents make no tree or too many branches, the tokens do not fit, or llama.cpp
+                would not decode them; the cache is unchanged.
+        """
+        held = self._room(len(tokens), len(tokens))
+        try:
+            shape = TreeShape.of(parents)
+        except ValueError as error:
+            raise PassError(f"these parents make no tree: {error}") from None
+        if len(parents) != len(tokens) or shape.branches > self.branches:
+            raise PassError(
+                f"a tree of {len(tokens)} tokens, {len(parents)} parents and {shape.branches} branches was "
+                f"asked of a context for {self.branches}"
+            )
+        for branch in range(1, shape.branches):
+            api.llama_memory_seq_cp(self._memory, 0, branch, -1, -1)
+        self._batch.fill(tokens, held, len(tokens), shape)
+        self._tree = list(tokens), shape
+        return self._pass(len(tokens), len(tokens))
+
+    def keep(self, path: Sequence[int]) -> None:
+        """Hold the tokens of the last tree on this path from a root downwards, and forget its others.
+
+        Raises:
+            PassError: there is no such path; nothing has changed.
+        """
+        tokens, shape = self._tree or ([], TreeShape.of(()))
+        if not shape.is_path(path):
+            raise PassError(f"the last tree has no path {list(path)}")
+        if self._tree is None:
+            return
+        self._tree = None
+        if path and (branch := shape.firsts[path[-1]]) > 0:
+            api.llama_memory_seq_rm(self._memory, 0, -1, -1)
+            api.llama_memory_seq_cp(self._memory, branch, 0, -1, -1)
+        for branch in range(1, shape.branches):
+            api.llama_memory_seq_rm(self._memory, branch, -1, -1)
+        self.tokens.extend(tokens[node] for node in path)
+        self._forget_after(len(self.tokens))
 
     def truncate(self, length: int) -> None:
         """Forget everything after the first `length` tokens.
 
         A model that cannot forget a suffix forgets everything: `tokens` says what is left.
         """
-        if length >= len(self.tokens):
-            return
+        self.keep(())
+        if length < len(self.tokens):
+            self._forget_after(length)
+
+    def crowd(self) -> None:
+        """Copy what is held into every other branch, in cells that the sequence does not see.
+
+        What is decoded next lies as many cells further on, as in a longer text, and no tree fits any more.
+
+        Raises:
+            PassError: there are too few cells.
+        """
+        size = api.llama_state_seq_get_size(self._context, ctypes.c_int32(0))
+        state = (ctypes.c_uint8 * size)()
+        api.llama_state_seq_get_data(self._context, state, size, ctypes.c_int32(0))
+        for branch in range(1, self.branches):
+            if not api.llama_state_seq_set_data(self._context, state, size, ctypes.c_int32(branch)):
+                raise PassError(f"{self.size} cells hold no {self.branches} copies")
+
+    def fresh(self, size: int, *, branches: int | None = None) -> Context:
+        """An empty context of another size, and for more branches if told, otherwise alike."""
+        return Context(self.model, size=size, branches=branches or self.branches, **self._settings)
+
+    def close(self) -> None:
+        """Free the cache."""
+        if self._context:
+            api.llama_free(self._context)
+            self._context = None
+
+    def _room(self, count: int, rows: int) -> int:
+        """How many tokens are held, once it is sure that a pass of `count` fits after them."""
+        self.keep(())
+        held = len(self.tokens)
+        if not 0 < count <= self.chunk or not 0 <= rows <= min(count, self.rows):
+            raise PassError(f"a pass takes 1 to {self.chunk} tokens and gives up to {self.rows} rows")
+        if held + count > self.size:
+            raise PassError(f"{count} more tokens do not fit: the context holds {held} of {self.size}")
+        return held
+
+    def _pass(self, count: int, rows: int) -> Logits:
+        """Run a pass over the batch's first `count` tokens, or leave the cache as it was."""
+        self._structure.n_tokens = count
+        started = self._clock()
+        with last_errors() as errors:
+            status = api.llama_decode(self._context, self._structure)
+            api.llama_synchronize(self._context)
+        self.pass_s += self._clock() - started
+        if status != 0:
+            self.keep(())
+            self._forget_after(len(self.tokens))
+            raise PassError(f"llama.cpp could not run a pass of {count} tokens: {errors.reason()}")
+        if rows == 0:
+            return np.empty((0, self.model.vocabulary_size), np.float32)
+        pointer = api.llama_get_logits(self._context)
+        return np.ctypeslib.as_array(pointer, shape=(rows, self.model.vocabulary_size))
+
+    def _forget_after(self, length: int) -> None:
         if api.llama_memory_seq_rm(self._memory, 0, length, -1):
             del self.tokens[length:]
         else:
             api.llama_memory_clear(self._memory, True)
             self.tokens.clear()
-
-    def fresh(self, size: int) -> Context:
-        """An empty context of another size, otherwise alike."""
-        return Context(self.model, size=size, **self._settings)
-
-    def close(self) -> None:
-        """Free the cache."""
-        if self._context:
-            api.llama_batch_free(self._batch)
-            api.llama_free(self._context)
-            self._context = None
-
-
-class _BatchFields:
-    """numpy views over a llama_batch's arrays, so that filling one is a few slices."""
-
-    def __init__(self, batch: Any, size: int) -> None:
-        self._token = np.ctypeslib.as_array(batch.token, shape=(size,))
-        self._position = np.ctypeslib.as_array(batch.pos, shape=(size,))
-        self._output = np.ctypeslib.as_array(batch.logits, shape=(size,))
-        self._offsets = np.arange(size, dtype=np.int32)
-        np.ctypeslib.as_array(batch.n_seq_id, shape=(size,))[:] = 1
-        for index in range(size):
-            batch.seq_id[index][0] = 0
-
-    def fill(self, tokens: Sequence[int], start: int, rows: int) -> None:
-        """Set the batch to these tokens from position `start` on, with logits for the last `rows`."""
-        count = len(tokens)
-        self._token[:count] = tokens
-        np.add(self._offsets[:count], start, out=self._position[:count])
-        self._output[: count - rows] = 0
-        self._output[count - rows : count] = 1

@@ -54,6 +54,19 @@ class Passes(Protocol):
         """Append tokens to the cache in one pass; the logits of the last `rows`, true until the next."""
         ...
 
+    def decode_tree(self, tokens: Sequence[int], parents: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Run one pass over a tree of tokens that continues the cache; all their logits, true until the next.
+
+        `parents[i]` is the index of the i-th token's parent, before i, or -1 where it follows what the cache
+        holds. A token sees what the cache holds, its ancestors and itself. Until `keep` is called nothing of
+        the tree is held, and any other call drops it.
+        """
+        ...
+
+    def keep(self, path: Sequence[int]) -> None:
+        """Hold the nodes of the last tree on this path from a root downwards, and forget its others."""
+        ...
+
     def truncate(self, length: int) -> None:
         """Forget everything after the first `length` tokens."""
         ...
