@@ -13,13 +13,14 @@ from ..models.llama import Context
 from ..models.text import StopTexts, TextDecoder
 from .conversation import Prompt, build_prompt, common_prefix
 from .decoding.acceptance import Rule, speculative
-from .decoding.drafters import Drafter, FirstOf, LookupDrafter, ModelDrafter, NoDrafter
 from .decoding.loop import generate
-from .decoding.pacing import Baseline, FixedPacing, GuardedPacing, Pacing, PlainPacing
+from .decoding.pacing import Baseline
 from .decoding.sampling import Sampler
 from .decoding.stats import FinishReason, Origin, Round, Tally
 from .events import Ask, ContextRole, Finished, Piece, PrefillProgress, Progress
 from .loading import Cancelled, Emit, Pair
+from .pacers import Pacers
+from .remembered import Remembered
 from .requests import Drafting
 
 _PROGRESS_EVERY_S = 0.04
@@ -36,11 +37,12 @@ class Answerer:
         cancelled: Cancelled,
         clock: Callable[[], float],
         accept: Rule = speculative,
+        remembered: Remembered | None = None,
     ) -> None:
         self._pair = pair
+        self._pacers = Pacers(pair, clock, remembered)
         self._emit, self._cancelled, self._clock, self._accept = emit, cancelled, clock, accept
         self._baseline = Baseline()
-        self._guards: dict[Drafting, GuardedPacing] = {}
 
     def answer(self, command: Ask) -> None:
         """Answer the last turn; the last event is `Finished`. In any case the caches stay true.
@@ -58,30 +60,23 @@ class Answerer:
             options.sampling.seed if options.sampling.seed is not None else secrets.randbits(64)
         )
         sampler = Sampler(options.sampling)
-        obstacle = self.obstacle(options.drafting)
-        pacing = self._pacing(
-            options.drafting, obstacle, seeded=options.sampling.seed is not None and not sampler.greedy
-        )
-        draft = None if obstacle or options.drafting.drafter == "lookup" else pair.draft
-
+        pacing = self._pacers.pacing(options.drafting, prompt.tokens, sampler, draws)
         told = _Telling(self._emit, pair, self._baseline, prompt, self._clock)
         if not self._prefill("target", target, prompt.tokens):
             told.end("cancelled")
             return
-        # A draft that rests for long need not read the prompt: what it lacks it reads when it is asked.
-        reading = draft if not pacing.rests_long else None
-        if reading is not None and not self._prefill("draft", reading.context, prompt.tokens):
+        # A draft that cannot pay need not read the prompt: what it lacks it reads when it is asked.
+        draft = pair.draft if pacing.reads_prompt else None
+        if draft is not None and not self._prefill("draft", draft.context, prompt.tokens):
             told.end("cancelled")
             return
-        drafter = NoDrafter() if obstacle else self._drafter(options.drafting, prompt, sampler, draws)
         told.begin(self._clock() - submitted)
         with closing(
             generate(
                 target,
-                drafter,
+                pacing,
                 prompt.tokens,
                 sampler=sampler,
-                pacing=pacing,
                 draws=draws,
                 clock=self._clock,
                 max_tokens=options.max_tokens,
@@ -94,48 +89,10 @@ class Answerer:
                 if told.add(done):
                     break
 
-    def obstacle(self, drafting: Drafting) -> str | None:
-        """Why nothing can be drafted, or `None`."""
-        if drafting.speculate == "off":
-            return "drafting is switched off"
-        if not self._pair.target.model.drops_suffixes:
-            return "this model cannot roll back, so drafts cannot be tested"
-        if drafting.drafter == "model":
-            if self._pair.draft is None:
-                return "no draft loaded"
-            if not self._pair.draft.model.drops_suffixes:
-                return "the draft cannot roll back"
-        return None
-
-    def _pacing(self, drafting: Drafting, obstacle: str | None, *, seeded: bool) -> Pacing:
-        if obstacle:
-            return PlainPacing(obstacle)
-        if drafting.speculate == "always":
-            return FixedPacing(drafting.draft_max, f"always up to {drafting.draft_max} tokens a pass")
-        if seeded:
-            # Pausing by the clock would make the same seed give another text each time.
-            return FixedPacing(drafting.draft_max, f"up to {drafting.draft_max} tokens a pass, by the seed")
-        return self._guards.setdefault(drafting, GuardedPacing(drafting.draft_max, self._baseline))
-
-    def _drafter(
-        self, drafting: Drafting, prompt: Prompt, sampler: Sampler, draws: np.random.Generator
-    ) -> Drafter:
-        drafters: list[Drafter] = []
-        if drafting.drafter in ("lookup", "both"):
-            drafters.append(LookupDrafter(prompt.tokens))
-        if drafting.drafter in ("model", "both") and self._pair.draft is not None:
-            drafters.append(
-                ModelDrafter(
-                    self._pair.draft.context,
-                    prompt.tokens,
-                    sampler,
-                    draws,
-                    p_min=drafting.draft_p_min,
-                    argmax=drafting.draft_sampling == "argmax",
-                    vocabulary_size=self._pair.target.model.vocabulary_size,
-                )
-            )
-        return drafters[0] if len(drafters) == 1 else FirstOf(*drafters)
+    def prepare(self, drafting: Drafting) -> str | None:
+        """Make ready for answers that are drafted like this; returns why nothing can be drafted, if so."""
+        self._pacers.prepare(drafting)
+        return self._pacers.obstacle(drafting)
 
     def _prefill(self, role: ContextRole, context: Context, prompt: Sequence[int]) -> bool:
         """Decode what the cache lacks of the prompt, all but its last token; False when cancelled."""

@@ -13,6 +13,7 @@ from .answering import Answerer
 from .decoding.acceptance import Rule, speculative
 from .events import Ask, Failed, Load, Loaded
 from .loading import Cancelled, Emit, Pair, load_pair
+from .remembered import Remembered
 
 
 class Engine:
@@ -24,9 +25,14 @@ class Engine:
         cancelled: Cancelled = lambda: False,
         clock: Callable[[], float] = time.perf_counter,
         accept: Rule = speculative,
+        remembered: Remembered | None = None,
     ) -> None:
-        """Events go to `emit`; `cancelled` is looked at between rounds and between prefill passes."""
+        """Events go to `emit`; `cancelled` is looked at between rounds and between prefill passes.
+
+        What is measured here is looked up in `remembered`, and kept there, if it is given.
+        """
         self._emit, self._cancelled, self._clock, self._accept = emit, cancelled, clock, accept
+        self._remembered = remembered
         self.pair: Pair | None = None
         self._answerer: Answerer | None = None
 
@@ -38,8 +44,10 @@ class Engine:
         except SpecchatError as error:
             self._emit(Failed(str(error)))
             return
-        self._answerer = Answerer(pair, self._emit, self._cancelled, self._clock, self._accept)
-        obstacle = self._answerer.obstacle(command.drafting)
+        self._answerer = Answerer(
+            pair, self._emit, self._cancelled, self._clock, self._accept, self._remembered
+        )
+        obstacle = self._answerer.prepare(command.drafting)
         self._emit(
             Loaded(
                 target=pair.target.info(),

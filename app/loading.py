@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -11,7 +12,7 @@ import psutil
 
 from ..models.errors import LoadError, PairError
 from ..models.gguf_file import GgufHeader, read_header
-from ..models.llama import Context, Model, devices
+from ..models.llama import Context, Model, build, devices
 from ..models.locate import locate_model
 from ..models.pair import Verdict, judge
 from ..models.template import ChatTemplate
@@ -22,6 +23,9 @@ Emit = Callable[[Event], None]
 Cancelled = Callable[[], bool]
 
 DEFAULT_CONTEXT = 8192
+
+_BRANCHES = 8
+"""Branches that a draft tree may have."""
 
 _CPU_CHUNK, _GPU_CHUNK = 128, 512
 """Prompt tokens per prefill pass. A processor takes about a second for so many, which is how long a
@@ -69,6 +73,22 @@ class Pair:
             vocabulary,
             datetime.now,
         )
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What a measurement of this pair depends on."""
+        options, loaded = self.options, (self.target, self.draft)
+        return {
+            "models": [
+                [one.header.name, one.header.quantization, one.header.path.stat().st_size] if one else None
+                for one in loaded
+            ],
+            "threads": self.threads,
+            "devices": [*self.devices, platform.machine(), platform.node()],
+            "gpu_layers": [options.gpu_layers, options.gpu_layers_draft],
+            "caches": [options.cache_type_k, options.cache_type_v, options.flash_attn],
+            "build": build(),
+        }
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -169,6 +189,7 @@ class _Loader:
                 threads=thread_count(options),
                 chunk=_CPU_CHUNK if gpu_layers == 0 or not _has_gpu() else _GPU_CHUNK,
                 rows=MAX_DRAFT + 1,
+                branches=_BRANCHES if role == "target" and model.drops_suffixes else 1,
                 cache_type_k=options.cache_type_k,
                 cache_type_v=options.cache_type_v,
                 flash_attn=options.flash_attn,

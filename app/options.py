@@ -146,36 +146,42 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
         "--speculate",
         choices=("auto", "always", "off"),
         default=drafting.speculate,
-        help="auto pauses drafting where it is measured not to pay (default: auto)",
+        help="auto drafts what is expected to pay by what passes cost and drafts are worth here "
+        "(default: auto)",
     )
     group.add_argument(
         "--drafter",
         choices=("model", "lookup", "both"),
         default=drafting.drafter,
-        help="draft with the draft model, from the text so far, or first from the one, then "
-        "from the other (default: model)",
+        help="draft with the draft model, from the text so far, or with whichever promises more (default: both)",
     )
     group.add_argument(
         "--draft-max",
         type=_draft_length,
         default=drafting.draft_max,
         metavar="N",
-        help=f"the most tokens of one draft, 1 to {MAX_DRAFT} (default: {drafting.draft_max})",
+        help=f"the most tokens of one draft, 1 to {MAX_DRAFT} (default: as many as pay; 4 with "
+        "--speculate always)",
     )
     group.add_argument(
         "--draft-p-min",
         type=_share,
         default=drafting.draft_p_min,
         metavar="X",
-        help="stop a draft before a token that the draft model gives less than this "
-        f"(default: {drafting.draft_p_min})",
+        help="with --speculate always, stop a draft before a token that the drafter gives less than this "
+        "(default: 0.5)",
     )
     group.add_argument(
         "--draft-sampling",
-        choices=("sampled", "argmax"),
+        choices=("auto", "sampled", "argmax"),
         default=drafting.draft_sampling,
-        help="above temperature 0, draw the draft's tokens or take its likeliest; more drawn "
-        "ones are accepted (default: sampled)",
+        help="above temperature 0, draw the draft's tokens, take its likeliest, or what is measured to be "
+        "accepted more (default: auto)",
+    )
+    group.add_argument(
+        "--strict",
+        action="store_true",
+        help="bit for bit the plain text: only passes that are found to round like plain ones here",
     )
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
 
@@ -235,6 +241,7 @@ def answer_options(parser: Parser, options: argparse.Namespace) -> AnswerOptions
             draft_max=options.draft_max,
             draft_p_min=options.draft_p_min,
             draft_sampling=options.draft_sampling,
+            strict=options.strict,
         ),
         max_tokens=options.max_tokens,
     )

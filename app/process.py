@@ -109,6 +109,7 @@ def serve(connection: Connection[Any, Any], log_file: Path | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C belongs to the chat
     _leave_the_terminal(log_file)
     from .engine import Engine  # only this process loads llama.cpp
+    from .remembered import Remembered, default_path
 
     inbox = _Inbox(connection)
 
@@ -118,7 +119,7 @@ def serve(connection: Connection[Any, Any], log_file: Path | None) -> None:
         except OSError:
             os._exit(0)  # the chat is gone, and nobody is left to tell
 
-    engine = Engine(emit, inbox.cancelled)
+    engine = Engine(emit, inbox.cancelled, remembered=Remembered(default_path()))
     while True:
         command = inbox.next()
         try:

@@ -10,7 +10,7 @@ from .decoding.settings import Sampling
 Role = Literal["system", "user", "assistant"]
 Speculate = Literal["auto", "always", "off"]
 DrafterKind = Literal["model", "lookup", "both"]
-DraftSampling = Literal["sampled", "argmax"]
+DraftSampling = Literal["auto", "sampled", "argmax"]
 
 MAX_DRAFT = 32
 """The most tokens of one draft."""
@@ -30,11 +30,16 @@ class Drafting:
     """How drafts are made and how long they may be."""
 
     speculate: Speculate = "auto"
-    drafter: DrafterKind = "model"
-    draft_max: int = 4
-    draft_p_min: float = 0.5
-    """Drafting stops before a token that the draft itself gives less than this."""
-    draft_sampling: DraftSampling = "sampled"
+    drafter: DrafterKind = "both"
+    draft_max: int | None = None
+    """The most tokens of one draft; `None` is as many as pay, and 4 where drafts are always made."""
+    draft_p_min: float | None = None
+    """Drafting always stops before a token of less confidence than this; `None` is 0.5. What `auto` drafts
+    is weighed token by token instead."""
+    draft_sampling: DraftSampling = "auto"
+    """Above temperature 0: how a draft's token is taken from its distribution."""
+    strict: bool = False
+    """Only passes that are found to round like plain ones: the text is bit for bit the plain one."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import cast
 from .engine import Engine
 from .events import Ask, Event, Failed, Finished, Load, Loaded, LoadProgress, PrefillProgress, Progress
 from .exit_codes import DONE, FAILED, INTERRUPTED, UNUSABLE
+from .remembered import Remembered, default_path
 from .reporting import answer_json, figures
 from .requests import AnswerOptions, LoadOptions, Turn
 from .verifying import verify_answer
@@ -42,7 +43,7 @@ def run_once(
     turns = ((Turn("system", system),) if system else ()) + (Turn("user", prompt),)
     output = _Output(name, streaming=not as_json)
     interrupt = _Interrupt()
-    engine = Engine(output.take, interrupt.came)
+    engine = Engine(output.take, interrupt.came, remembered=Remembered(default_path()))
     try:
         engine.load(Load(load, options.drafting))
         if output.failure is not None:

@@ -22,6 +22,8 @@ from .events import Ask, Finished
 from .loading import LoadedModel
 from .requests import AnswerOptions, Turn
 
+_TYPICAL_DRAFT = 8
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -83,7 +85,7 @@ class Collector(Protocol):
 def verify_answer(
     engine: Engine, turns: tuple[Turn, ...], options: AnswerOptions, heard: Collector
 ) -> Verification | None:
-    """Answer plain and drafted at temperature 0, without pauses, and compare token by token.
+    """Answer plain and drafted at temperature 0, and compare token by token.
 
     `None` where one of the answers failed or was cancelled: half an answer proves nothing.
     """
@@ -99,10 +101,10 @@ def verify_answer(
         return heard.finished if heard.finished and heard.finished.reason != "cancelled" else None
 
     plain = answered("off")
-    drafted = answered("always") if plain else None
+    drafted = answered(options.drafting.speculate) if plain else None
     if plain is None or drafted is None:
         return None
-    pass_size = options.drafting.draft_max + 1
+    pass_size = (options.drafting.draft_max or _TYPICAL_DRAFT) + 1
     stats = drafted.stats
     shared = next(
         (
@@ -136,12 +138,24 @@ def verify_answer(
     )
 
 
+def _pass(context: Context, part: list[int]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    """The rows of a pass over these tokens, in a tree with a decoy branch where the context has trees."""
+    if context.branches == 1 or len(part) < 2:
+        return context.decode(part, len(part))
+    last = len(part) - 1
+    rows = context.decode_tree([*part[:last], part[0], part[last]], [*range(-1, last), last - 1])
+    kept = [*range(last), last + 1]
+    context.keep(kept)
+    return rows[kept]
+
+
 def _measure(
     target: LoadedModel, prompt: list[int], answer: list[int], position: int, pass_size: int
 ) -> tuple[float, np.ndarray[tuple[int], np.dtype[np.float32]]]:
     """The noise over the answer's text, and the row of logits, float32 (vocabulary,), at `position`.
 
-    Two fresh contexts read the same text side by side, one token by token, the other in passes.
+    Two fresh contexts read the same text side by side, one token by token, the other in passes. Where drafts
+    may be trees, a decoy branch is laid before each pass's last token, so that cells end up out of order.
     """
     text = [prompt[-1], *answer]
     like = target.context
@@ -155,7 +169,7 @@ def _measure(
         found = None
         for start in range(0, len(text), pass_size):
             part = text[start : start + pass_size]
-            together = several.decode(part, len(part))
+            together = _pass(several, part)
             for offset, token in enumerate(part):
                 alone = ones.decode([token], 1)[0]
                 noise = max(noise, float(np.abs(alone - together[offset]).max()))

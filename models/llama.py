@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+import llama_cpp
 import llama_cpp.llama_cpp as api
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +55,11 @@ def devices(gpu_layers: int) -> tuple[str, ...]:
     processors = described.get(0, ["CPU"])
     graphics = described.get(1, []) + described.get(2, [])
     return tuple(graphics if graphics and gpu_layers != 0 else processors[:1])
+
+
+def build() -> str:
+    """Which llama.cpp this is, and what of the processor it was built to use."""
+    return f"{llama_cpp.__version__}: {api.llama_print_system_info().decode()}"
 
 
 def quantize(source: Path, destination: Path, file_type: str) -> None:

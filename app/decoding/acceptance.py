@@ -43,6 +43,13 @@ def residual(p: Distribution, q: Distribution) -> Distribution:
     return Distribution(p.tokens[keep], over[keep] / total)
 
 
+def acceptance_chance(p: Distribution, q: Distribution) -> float:
+    """The chance, sum of min(p, q), that a token drawn from `q` is accepted (Leviathan et al., 3.2)."""
+    if q.tokens.size == 1:
+        return p.probability(int(q.tokens[0]))
+    return float(np.minimum(p.probabilities, _on_tokens_of(p, q)).sum())
+
+
 def _on_tokens_of(p: Distribution, q: Distribution) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """q's probability for each of p's tokens, float64 (n,)."""
     if q.tokens.size == 1:

@@ -1,65 +1,86 @@
-"""What proposes: a draft model, the text so far, or nothing. A drafter knows nothing of acceptance."""
+"""What proposes: a draft model here, the text so far in `lookup`. A drafter knows nothing of acceptance."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
 from .passes import Passes
-from .sampling import Distribution, Sampler, confidence
+from .sampling import Distribution, Sampler
+
+Source = Literal["model", "lookup"]
 
 
 @dataclass(frozen=True)
-class Proposal:
-    """Draft tokens, in order, and the distribution each was drawn from."""
+class Step:
+    """One drafted token."""
 
-    tokens: tuple[int, ...] = ()
-    distributions: tuple[Distribution, ...] = ()
-
-
-NOTHING = Proposal()
+    token: int
+    distribution: Distribution
+    """What the token was drawn from."""
+    confidence: float
+    """The chance that the drafter itself gives it."""
+    others: tuple[tuple[int, float], ...] = ()
+    """Its next choices in this place, each with the chance it gives them."""
+    unsharpened: Distribution | None = None
+    """Above temperature 0, the draft's own distribution by the sampler chain."""
+    surest: float = 1.0
+    """The chance it gives its likeliest token in this place."""
 
 
 class Drafter(Protocol):
     """Anything that proposes what may come after the tokens it has observed."""
 
     @property
+    def source(self) -> Source:
+        """What kind of drafter it is."""
+        ...
+
+    @property
     def pass_s(self) -> float:
         """Seconds spent in llama.cpp's passes so far."""
         ...
 
-    def observe(self, tokens: Sequence[int]) -> None:
-        """These tokens stand after those observed before; what was proposed instead is forgotten."""
+    @property
+    def behind(self) -> int:
+        """How many tokens it has to read before it can draft."""
         ...
 
-    def propose(self, limit: int) -> Proposal:
-        """Up to `limit` tokens that may come next."""
+    def observe(self, tokens: Sequence[int]) -> None:
+        """These tokens stand after those observed before; what was drafted instead is forgotten."""
+        ...
+
+    def draft(self) -> Iterator[Step]:
+        """What may come next, a token at a time, each drafted when it is asked for."""
         ...
 
 
-class NoDrafter:
-    """Proposes nothing: plain decoding."""
+Sharpness = Callable[[float], float]
+"""The power that a draft's distribution is raised to, by its confidence; infinity is its likeliest token."""
 
-    pass_s = 0.0
 
-    def observe(self, tokens: Sequence[int]) -> None:
-        """Nothing to remember."""
+def as_it_is(_confidence: float) -> float:
+    """Draw from the draft's own distribution."""
+    return 1.0
 
-    def propose(self, limit: int) -> Proposal:
-        """Nothing."""
-        return NOTHING
+
+def argmax(_confidence: float) -> float:
+    """Take the draft's likeliest token."""
+    return np.inf
 
 
 class ModelDrafter:
     """A draft model that continues the text token by token.
 
     Its cache may lag behind the text: what it lacks is decoded, a pass at a time, when it is asked.
-    At temperature 0 and with `argmax` it proposes its likeliest token; else it draws from its own
-    distribution, made by the target's sampler chain, which the acceptance rule then weighs.
+    At temperature 0 it proposes its likeliest token. Above, it draws from its own distribution, made by
+    the target's sampler chain and perhaps sharpened, which the acceptance rule then weighs.
     """
+
+    source: Source = "model"
 
     def __init__(
         self,
@@ -68,8 +89,7 @@ class ModelDrafter:
         sampler: Sampler,
         draws: np.random.Generator,
         *,
-        p_min: float = 0.0,
-        argmax: bool = False,
+        sharpness: Sharpness = as_it_is,
         vocabulary_size: int | None = None,
     ) -> None:
         """Draft after `tokens`; the context's cache has to be a prefix of them.
@@ -80,14 +100,18 @@ class ModelDrafter:
         self._tokens = list(tokens)
         self._sampler = sampler
         self._draws = draws
-        self._p_min = p_min
-        self._argmax = argmax
+        self._sharpness = sharpness
         self._vocabulary_size = vocabulary_size
 
     @property
     def pass_s(self) -> float:
         """Seconds spent in the draft's passes so far."""
         return self._context.pass_s
+
+    @property
+    def behind(self) -> int:
+        """How many tokens of the text the cache lacks, the last one not counted."""
+        return max(0, len(self._tokens) - 1 - len(self._context.tokens))
 
     def observe(self, tokens: Sequence[int]) -> None:
         """Extend the text, and keep of the cache what agrees with it."""
@@ -99,30 +123,35 @@ class ModelDrafter:
             agreed += 1
         self._context.truncate(agreed)
 
-    def propose(self, limit: int) -> Proposal:
-        """Draft until `limit`, the end of the context, or a token the draft itself doubts."""
+    def draft(self) -> Iterator[Step]:
+        """Draft until the end of the context or of the answer."""
         context = self._context
         context.truncate(len(self._tokens) - 1)  # the last token's row of logits is what is drafted from
         if self._lags():
-            return NOTHING
+            return
         history = list(self._tokens)
-        distributions: list[Distribution] = []
-        for _ in range(limit):
+        while True:
             pending = history[len(context.tokens) :]
             # A token that only the target's vocabulary has cannot be fed to the draft.
             if len(history) > context.size or max(pending) >= context.model.vocabulary_size:
-                break
-            logits = context.decode(pending, 1)[0][: self._vocabulary_size]
-            if confidence(logits) < self._p_min:
-                break
-            distribution = self._sampler.distribution(logits, history)
-            if self._argmax:
-                distribution = Distribution.certain(int(distribution.tokens[0]))
-            history.append(distribution.draw(self._draws.random()))
-            distributions.append(distribution)
-            if context.model.ends_generation(history[-1]):
-                break
-        return Proposal(tuple(history[len(self._tokens) :]), tuple(distributions))
+                return
+            step = self._step(context.decode(pending, 1)[0][: self._vocabulary_size], history)
+            history.append(step.token)
+            yield step
+            if context.model.ends_generation(step.token):
+                return
+
+    def _step(self, logits: np.ndarray, history: Sequence[int]) -> Step:
+        outlook = self._sampler.outlook(logits, history)
+        chances = dict(zip(outlook.tokens.tolist(), outlook.chances.tolist(), strict=True))
+        own = outlook.distribution
+        if self._sampler.greedy:
+            token = int(own.tokens[0])
+            return Step(token, own, chances.pop(token), tuple(chances.items())[:2])
+        surest = float(outlook.chances[0])
+        used = own.sharpened(self._sharpness(surest))
+        token = used.draw(self._draws.random())
+        return Step(token, used, chances.pop(token, 0.0), tuple(chances.items())[:2], own, surest)
 
     def _lags(self) -> bool:
         """Whether more than one pass is missing; if so, one is made up, so that no round takes long."""
@@ -133,69 +162,3 @@ class ModelDrafter:
         if max(part) < self._context.model.vocabulary_size:
             self._context.decode(part, 0)
         return True
-
-
-class LookupDrafter:
-    """The text so far as a draft: what followed the last time the same few tokens stood there.
-
-    (Prompt lookup decoding, Saxena 2023.) The index grows with the text, one entry a token and length,
-    so a proposal costs no scan of what came before.
-    """
-
-    pass_s = 0.0
-
-    def __init__(self, tokens: Sequence[int], *, longest: int = 4, shortest: int = 2) -> None:
-        """Draft after `tokens`, by the longest match from `longest` down to `shortest` tokens."""
-        self._lengths = range(longest, shortest - 1, -1)
-        self._tokens: list[int] = []
-        self._ends: dict[tuple[int, ...], int] = {}
-        self.observe(tokens)
-
-    def observe(self, tokens: Sequence[int]) -> None:
-        """Extend the text; a match is indexed once it has a continuation."""
-        for token in tokens:
-            end = len(self._tokens)
-            for length in self._lengths:
-                if length <= end:
-                    self._ends[tuple(self._tokens[end - length :])] = end
-            self._tokens.append(token)
-
-    def propose(self, limit: int) -> Proposal:
-        """Up to `limit` tokens that followed the latest longest match.
-
-        A match that overlaps the end of the text goes on into the proposal itself: a loop is continued.
-        """
-        text = list(self._tokens)
-        for length in self._lengths:
-            start = self._ends.get(tuple(text[-length:])) if length <= len(text) else None
-            if start is not None:
-                for place in range(start, start + limit):
-                    text.append(text[place])
-                tokens = tuple(text[len(self._tokens) :])
-                return Proposal(tokens, tuple(Distribution.certain(token) for token in tokens))
-        return NOTHING
-
-
-class FirstOf:
-    """Asks several drafters in turn, and takes the first proposal that is one."""
-
-    def __init__(self, *drafters: Drafter) -> None:
-        self._drafters = drafters
-
-    @property
-    def pass_s(self) -> float:
-        """Seconds spent in passes by all of them."""
-        return sum(drafter.pass_s for drafter in self._drafters)
-
-    def observe(self, tokens: Sequence[int]) -> None:
-        """Tell all of them."""
-        for drafter in self._drafters:
-            drafter.observe(tokens)
-
-    def propose(self, limit: int) -> Proposal:
-        """The first proposal with a token in it."""
-        for drafter in self._drafters:
-            proposal = drafter.propose(limit)
-            if proposal.tokens:
-                return proposal
-        return NOTHING

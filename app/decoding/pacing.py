@@ -1,31 +1,66 @@
-"""How much to draft, and whether to: a fixed length, paused where it is measured not to pay."""
+"""How much to draft: what every pacing is, and the two that do not learn."""
 
 from __future__ import annotations
 
 import statistics
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from .drafters import Drafter, Source, Step
+from .sampling import Distribution
 from .stats import Round, State
 
 _PLAIN_EVERY = 32
 """One round in this many is plain, so that the baseline stays that of this text at this depth."""
 
-_TRIAL_ROUNDS = 4
-"""Drafted rounds that are weighed together before drafting is paused."""
 
-_HOPELESS_ROUNDS = 2
-"""Rounds in a row that would not have paid with every token accepted, before drafting is paused."""
+@dataclass(frozen=True)
+class Leaf:
+    """Another choice beside a chain's token."""
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 32, 512
-"""Plain rounds before drafting is tried again; doubled each time it did not pay."""
+    place: int
+    """Index of the chain's token that it stands beside."""
+    token: int
 
-_WORTHWHILE = 1.0
-"""Drafting goes on while it gives at least this many times the plain rate."""
 
-_FAST = 50.0
-"""Plain tokens per second from which on a target has little to gain: all that is around a pass weighs."""
+@dataclass(frozen=True)
+class Proposal:
+    """What the target is to test in one pass: a chain, and other choices beside some of its tokens."""
+
+    steps: tuple[Step, ...]
+    state: State
+    reason: str
+    """Why so much, or why nothing; for a person."""
+    leaves: tuple[Leaf, ...] = ()
+    source: Source | None = None
+
+
+class Pacing(Protocol):
+    """Owns the drafters of one answer and decides, round by round, what of theirs is tested."""
+
+    @property
+    def draft_s(self) -> float:
+        """Seconds spent in draft passes so far."""
+        ...
+
+    @property
+    def reads_prompt(self) -> bool:
+        """Whether the draft model is soon to be asked, so that it should have read the prompt."""
+        ...
+
+    def propose(self, limit: int) -> Proposal:
+        """What to test in the next round; the chain has at most `limit` tokens."""
+        ...
+
+    def observe(self, done: Round, verified: Sequence[Distribution]) -> None:
+        """Learn from a round: the target's distributions in the tested places, in order."""
+        ...
+
+    def forget(self) -> None:
+        """What was proposed last has not come about."""
+        ...
 
 
 class Baseline:
@@ -51,137 +86,74 @@ class Baseline:
         return 1.0 / seconds if seconds else None
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How many tokens to draft in the next round, and how the state line puts it."""
-
-    length: int
-    state: State
-    reason: str
-
-
-class Pacing(Protocol):
-    """Anything that decides how much to draft."""
-
-    def plan(self, limit: int) -> Plan:
-        """How many tokens, at most `limit`, to draft in the next round."""
-        ...
-
-    def observe(self, done: Round) -> None:
-        """Learn from a round."""
-        ...
-
-    @property
-    def rests_long(self) -> bool:
-        """Whether nothing will be drafted for a good while."""
-        ...
-
-
 class PlainPacing:
     """Never drafts, for a reason that does not change."""
 
-    rests_long = True
+    draft_s = 0.0
+    reads_prompt = False
 
     def __init__(self, reason: str) -> None:
-        self._reason = reason
+        self._nothing = Proposal((), "plain", reason)
 
-    def plan(self, limit: int) -> Plan:
-        """Draft nothing."""
-        return Plan(0, "plain", self._reason)
+    def propose(self, limit: int) -> Proposal:
+        """Nothing."""
+        return self._nothing
 
-    def observe(self, done: Round) -> None:
+    def observe(self, done: Round, verified: Sequence[Distribution]) -> None:
         """Nothing to learn."""
+
+    def forget(self) -> None:
+        """Nothing to forget."""
 
 
 class FixedPacing:
     """Drafts up to the same length each round, but for a plain round now and then."""
 
-    rests_long = False
+    reads_prompt = True
 
-    def __init__(self, draft_max: int, reason: str) -> None:
-        self._draft_max = draft_max
+    def __init__(
+        self,
+        drafters: Sequence[Drafter],
+        draft_max: int,
+        p_min: float,
+        reason: str,
+        plain_every: int = _PLAIN_EVERY,
+    ) -> None:
+        """Take the first drafter's proposal that is one, up to a token of less confidence than `p_min`."""
+        self._drafters = drafters
+        self._draft_max, self._p_min = draft_max, p_min
         self._reason = reason
+        self._plain_every = plain_every
         self._rounds = 0
-
-    def plan(self, limit: int) -> Plan:
-        """The first round is plain, for the soonest first token, and so is one in 32 after it."""
-        plain = self._rounds % _PLAIN_EVERY == 0
-        return Plan(0 if plain else min(self._draft_max, limit), "drafting", self._reason)
-
-    def observe(self, done: Round) -> None:
-        """Count the round."""
-        self._rounds += 1
-
-
-class GuardedPacing:
-    """Drafts up to a fixed length while that is measured to pay, and pauses where it does not.
-
-    What is weighed is seconds for seconds: the time of the last drafted rounds against the time that
-    plain rounds would have taken for the tokens they gave. A trial that does not pay doubles the pause
-    before the next one; one that pays ends the doubling. Where a pass costs so much that no draft could
-    pay, two rounds show it and the longest pause follows, unless drafting has paid before.
-    """
-
-    def __init__(self, draft_max: int, baseline: Baseline) -> None:
-        self._draft_max = draft_max
-        self._baseline = baseline
-        self._rounds = 0
-        self._trial: deque[tuple[int, float]] = deque(maxlen=_TRIAL_ROUNDS)
-        self._hopeless = 0
-        self._has_paid = False
-        self._pause_left = 0
-        self._next_pause = _FIRST_PAUSE
-        self._reason = f"up to {draft_max} tokens a pass"
 
     @property
-    def rests_long(self) -> bool:
-        """Whether the pause is a long one yet."""
-        return self._pause_left >= _LONGEST_PAUSE // 2
+    def draft_s(self) -> float:
+        """Seconds spent in draft passes so far."""
+        return sum(drafter.pass_s for drafter in self._drafters)
 
-    def plan(self, limit: int) -> Plan:
-        """Draft, unless paused, or measuring the baseline."""
-        if self._pause_left > 0:
-            return Plan(0, "plain", f"{self._reason}; next try in {self._pause_left} tokens")
-        plain = self._rounds % _PLAIN_EVERY == 0 or self._baseline.seconds_per_token is None
-        return Plan(0 if plain else min(self._draft_max, limit), "drafting", self._reason)
+    def propose(self, limit: int) -> Proposal:
+        """The first round is plain, for the soonest first token, and so is one in 32 after it."""
+        limit = min(limit, self._draft_max)
+        if limit > 0 and self._rounds % self._plain_every:
+            for drafter in self._drafters:
+                steps: list[Step] = []
+                for step in drafter.draft():
+                    if step.confidence < self._p_min:
+                        break
+                    steps.append(step)
+                    if len(steps) == limit:
+                        break
+                if steps:
+                    return Proposal(tuple(steps), "drafting", self._reason, source=drafter.source)
+        return Proposal((), "drafting", self._reason)
 
-    def observe(self, done: Round) -> None:
-        """Weigh a drafted round, or count one of a pause."""
+    def observe(self, done: Round, verified: Sequence[Distribution]) -> None:
+        """Count the round, and tell the drafters what stands."""
         self._rounds += 1
-        if self._pause_left > 0:
-            self._pause_left -= 1
-            if self._pause_left == 0:
-                self._reason = f"trying up to {self._draft_max} tokens a pass again"
-            return
-        plain = self._baseline.seconds_per_token
-        if plain is None or (done.proposed == 0 and done.draft_s == 0.0):
-            return  # nothing was drafted, and nothing spent on it
-        self._trial.append((len(done.emitted), done.wall_s))
-        passes = done.wall_s / plain
-        cannot_pay = passes >= done.proposed + 1 and done.proposed == self._draft_max
-        self._hopeless = self._hopeless + 1 if cannot_pay else 0
-        if self._hopeless >= _HOPELESS_ROUNDS:
-            self._reason = f"{done.proposed} drafted tokens cost {passes:.1f} plain passes: no gain here"
-            # Where drafting has paid before, it may have been the machine that was busy elsewhere.
-            self._pause(self._next_pause if self._has_paid else _LONGEST_PAUSE)
-            self._next_pause = min(2 * self._next_pause, _LONGEST_PAUSE)
-            return
-        if len(self._trial) < _TRIAL_ROUNDS:
-            return
-        gain = sum(count for count, _ in self._trial) * plain / sum(seconds for _, seconds in self._trial)
-        if gain >= _WORTHWHILE:
-            self._has_paid = True
-            self._next_pause = _FIRST_PAUSE
-            self._reason = f"up to {self._draft_max} tokens a pass, {gain:.2f}x the plain speed lately"
-        else:
-            self._reason = f"drafting gave {gain:.2f}x the plain speed"
-            if plain < 1.0 / _FAST:
-                self._reason += "; a target this fast gains little"
-            self._pause(self._next_pause)
-            self._next_pause = min(2 * self._next_pause, _LONGEST_PAUSE)
+        for drafter in self._drafters:
+            drafter.observe([emitted.token for emitted in done.emitted])
 
-    def _pause(self, rounds: int) -> None:
-        self._pause_left = rounds
-        self._trial.clear()
-        self._hopeless = 0
-        self._rounds = 1  # the round after a pause is a drafted one
+    def forget(self) -> None:
+        """Bring the drafters back to what stands."""
+        for drafter in self._drafters:
+            drafter.observe(())

@@ -13,8 +13,10 @@ from .settings import Sampling
 Logits = npt.NDArray[np.float32]
 Tokens = npt.NDArray[np.int64]
 
-_BLOCK = 256
-_CONFIDENCE_CANDIDATES = 10
+_COLUMNS = 1024
+
+_TOP = 10
+"""So many of the likeliest tokens stand for the vocabulary where a chance is estimated."""
 
 _COLDEST = 1e-4
 """Below this temperature only equal logits would share their chances: it counts as 0."""
@@ -41,10 +43,31 @@ class Distribution:
         found = np.flatnonzero(self.tokens == token)
         return float(self.probabilities[found[0]]) if found.size else 0.0
 
+    def sharpened(self, power: float) -> Distribution:
+        """Each probability raised to a power, and all brought back to 1; infinity leaves the likeliest."""
+        if power == 1.0 or self.tokens.size == 1:
+            return self
+        if power == np.inf:
+            return Distribution.certain(int(self.tokens[0]))
+        weights = self.probabilities**power
+        return Distribution(self.tokens, weights / weights.sum())
+
     def draw(self, uniform: float) -> int:
         """The token at this point, 0 <= uniform < 1, of the cumulative distribution."""
         index = int(np.searchsorted(np.cumsum(self.probabilities), uniform, side="right"))
         return int(self.tokens[min(index, self.tokens.size - 1)])
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a draft's row of logits says of the next token."""
+
+    distribution: Distribution
+    """By the sampler chain."""
+    tokens: Tokens
+    """The ten likeliest, int64 (10,), the likeliest first."""
+    chances: npt.NDArray[np.float64]
+    """Their chances among themselves at temperature 1, float64 (10,)."""
 
 
 class Sampler:
@@ -56,16 +79,22 @@ class Sampler:
 
     def distribution(self, logits: Logits, history: Sequence[int]) -> Distribution:
         """The distribution of the token after `history`, from its row of logits, float32 (vocabulary,)."""
-        settings = self.settings
         logits = self.adjusted(logits, history)
         if self.greedy:
             return Distribution.certain(int(np.argmax(logits)))
-        tokens = self._nucleus(logits)
-        kept = logits[tokens].astype(np.float64)
-        if settings.min_p > 0.0:
-            keep = kept >= kept[0] + np.log(settings.min_p)
-            tokens, kept = tokens[keep], kept[keep]
-        return Distribution(tokens, _softmax(kept / settings.temperature))
+        return self._sampled(logits, self._nucleus(logits, None))
+
+    def outlook(self, logits: Logits, history: Sequence[int]) -> Outlook:
+        """The same distribution, and beside it how sure the row is of its likeliest tokens."""
+        logits = self.adjusted(logits, history)
+        shortlist = 0 if self.greedy else self.settings.top_k
+        tokens = likeliest(logits, min(max(_TOP, shortlist), logits.size))
+        top = tokens[:_TOP]
+        chances = _softmax(logits[top].astype(np.float64))
+        if self.greedy:
+            return Outlook(Distribution.certain(int(tokens[0])), top, chances)
+        known = tokens[:shortlist] if shortlist else None
+        return Outlook(self._sampled(logits, self._nucleus(logits, known)), top, chances)
 
     def adjusted(self, logits: Logits, history: Sequence[int]) -> Logits:
         """The logits with each recently used token made less likely (Keskar et al. 2019, section 4.1).
@@ -82,15 +111,22 @@ class Sampler:
         penalized[used] = np.where(old > 0, old / penalty, old * penalty)
         return penalized
 
-    def _nucleus(self, logits: Logits) -> Tokens:
-        """The tokens that top-k and then top-p leave, the likeliest first."""
+    def _sampled(self, logits: Logits, tokens: Tokens) -> Distribution:
+        settings = self.settings
+        kept = logits[tokens].astype(np.float64)
+        if settings.min_p > 0.0:
+            keep = kept >= kept[0] + np.log(settings.min_p)
+            tokens, kept = tokens[keep], kept[keep]
+        return Distribution(tokens, _softmax(kept / settings.temperature))
+
+    def _nucleus(self, logits: Logits, known: Tokens | None) -> Tokens:
+        """The tokens that top-k and then top-p leave, the likeliest first; `known` are those of top-k."""
         top_k, top_p = self.settings.top_k, self.settings.top_p
         size = logits.size
-        count = min(top_k, size) if top_k > 0 else size
-        if top_p >= 1.0:
-            return likeliest(logits, count)
-        if top_k > 0:
-            tokens = likeliest(logits, count)
+        if top_k > 0 or top_p >= 1.0:
+            tokens = likeliest(logits, min(top_k or size, size)) if known is None else known
+            if top_p >= 1.0:
+                return tokens
             return tokens[: _mass_count(_softmax(logits[tokens].astype(np.float64)), top_p)]
         # Without top-k the mass is a share of the whole vocabulary's, but the nucleus is mostly small:
         # grow a sorted head until it holds enough, rather than sort everything.
@@ -108,28 +144,26 @@ class Sampler:
 def likeliest(logits: Logits, count: int) -> Tokens:
     """The ids of the `count` largest logits, the largest first, equal ones by id.
 
-    The `count`-th largest of the maxima of blocks is a floor under the answer: few logits lie above
-    it, and only those are sorted.
+    Seen as a table, the `count`-th largest of the maxima of its columns is a floor under the answer: only
+    columns that reach it can hold a part of it, and only what lies above it in them is sorted.
     """
     size = logits.size
-    blocks = size // _BLOCK
-    if count >= size:
+    height = size // _COLUMNS
+    if 4 * count > _COLUMNS or height < 2:
         candidates = np.arange(size)
-    elif count >= blocks:
-        floor = np.partition(logits, size - count)[size - count]
-        candidates = np.flatnonzero(logits >= floor)
+        if count < size:
+            floor = np.partition(logits, size - count)[size - count]
+            candidates = np.flatnonzero(logits >= floor)
     else:
-        maxima: Logits = np.reshape(logits[: blocks * _BLOCK], (blocks, _BLOCK)).max(axis=1)
-        floor = np.partition(maxima, blocks - count)[blocks - count]
-        candidates = np.flatnonzero(logits >= floor)
+        table: Logits = np.reshape(logits[: height * _COLUMNS], (height, _COLUMNS))
+        maxima: Logits = table.max(axis=0)
+        floor = np.partition(maxima, _COLUMNS - count)[_COLUMNS - count]
+        columns = np.flatnonzero(maxima >= floor)
+        rows, places = np.nonzero(table[:, columns] >= floor)
+        rest = np.flatnonzero(logits[height * _COLUMNS :] >= floor) + height * _COLUMNS
+        candidates = np.concatenate((rows * _COLUMNS + columns[places], rest))
     order = np.argsort(-logits[candidates], kind="stable")
     return candidates[order[:count]]
-
-
-def confidence(logits: Logits) -> float:
-    """The likeliest token's probability at temperature 1 among the ten likeliest."""
-    top = logits[likeliest(logits, min(_CONFIDENCE_CANDIDATES, logits.size))].astype(np.float64)
-    return float(1.0 / np.exp(top - top[0]).sum())
 
 
 def _softmax(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -30,8 +30,12 @@ class Round:
     proposed: int
     """Draft tokens in the pass."""
     accepted: int
+    """Of the chain: the draft's first choices, one after another."""
     tested: int
     """The accepted ones and the first refused one: those behind it were proposed, never tested."""
+    leaves_tested: int
+    """Draft tokens that were tested in place of the refused one, beside which they stood."""
+    leaf_accepted: bool
     target_s: float
     draft_s: float
     wall_s: float
@@ -57,12 +61,13 @@ class AnswerStats:
     plain_passes: int = 0
     """Target passes that tested no draft token."""
     drafted: int = 0
-    """Draft tokens that the target tested: the accepted ones and each round's first refused one."""
+    """Draft tokens that the target tested: the accepted ones, each round's first refused one, and a tree's
+    other choices in its place."""
     accepted: int = 0
     accepted_by_position: tuple[int, ...] = ()
-    """How many rounds accepted their first, second, ... draft token."""
+    """How many draft tokens were accepted in the first, second, ... place of a round."""
     tested_by_position: tuple[int, ...] = ()
-    """How many rounds tested their first, second, ... draft token."""
+    """How many draft tokens were tested in the first, second, ... place; a tree may have several there."""
     target_s: float = 0.0
     """Seconds inside the target's passes."""
     draft_s: float = 0.0
@@ -126,6 +131,9 @@ class Tally:
         for position in range(done.tested):
             self._tested_at[position] += 1
             self._accepted_at[position] += position < done.accepted
+        if done.tested:
+            self._tested_at[done.tested - 1] += done.leaves_tested
+            self._accepted_at[done.tested - 1] += done.leaf_accepted
         if self._ttft_s is not None and plain_s is not None:
             self._plain_s += decided * plain_s
             self._plain_tokens += decided

@@ -1,0 +1,297 @@
+"""Drafts what is expected to pay, as much as pays, by the costs and chances learned so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from .calibration import StopTable, band
+from .drafters import Drafter, Source, Step
+from .learned import Learned
+from .pacing import Leaf, Proposal
+from .sampling import Distribution
+from .stats import Round
+
+Values = npt.NDArray[np.float64]
+
+_PLAIN_EVERY = 64
+"""One round in this many is plain, so that the baseline stays that of this text at this depth."""
+
+_TABLE_EVERY = 12
+"""Rounds after which the stopping problem is solved anew, with what was learned since."""
+
+_TABLE_RATE = 1.1
+"""It is solved anew too where the rate has changed by so much."""
+
+_MARGIN = 0.1
+"""Tokens that a draft has to be worth: of several estimates the largest is mostly too large."""
+
+_PROBE_SHARE = 0.01
+"""The share of the time that may go into drafts that are not expected to pay."""
+
+_BEST_CHANCE = 0.985
+"""If not even drafts accepted so often would pay, none is tried."""
+
+_UNLIKELY = 0.03
+"""A looked-up run ends where so little of it is expected to stand."""
+
+
+class AdaptivePacing:
+    """Chooses drafter and length round by round, so that time goes where it gives most tokens.
+
+    With T(n) the seconds of a target pass and D of a draft pass, a round with k drafted tokens costs
+    D k + T(k + 1) and is expected to yield 1 + a_1 + a_1 a_2 + ... tokens, a_i being the calibrated chance
+    of the i-th. A round's value is that yield, beyond plain decoding's one token, less the tokens that its
+    time beyond a plain pass would give at the rate of the long run. The model drafts on while the stop table
+    says so; what followed a match in the text costs no draft pass; where neither has value, nothing is
+    drafted.
+    """
+
+    def __init__(
+        self,
+        learned: Learned,
+        *,
+        model: Drafter | None = None,
+        lookup: Drafter | None = None,
+        longest: int = 32,
+        branches: int = 1,
+        allowed: Callable[[int], bool] = lambda _size: True,
+    ) -> None:
+        """Pace these drafters.
+
+        Args:
+            learned: what earlier answers taught, and where this one's lessons go.
+            model: the draft model.
+            lookup: the text so far.
+            longest: the most tokens of one draft, leaves included.
+            branches: how many branches the target's pass may have; 1 allows chains only.
+            allowed: whether the target may run a pass over so many tokens now.
+        """
+        self._learned = learned
+        self._model, self._lookup = model, lookup
+        self._longest, self._branches = longest, branches
+        self._may_run = allowed
+        self._allowed = np.ones(longest + 1, bool)
+        self._rounds = 0
+        self._table: StopTable | None = None
+        self._tables: dict[int, StopTable] = {}
+        self._solve_again = self._region = 0
+        self._steps: tuple[Step, ...] = ()
+        self._drawn: list[Step] = []
+        self._source: Source | None = None
+
+    @property
+    def draft_s(self) -> float:
+        """Seconds spent in draft passes so far."""
+        return self._model.pass_s if self._model is not None else 0.0
+
+    @property
+    def reads_prompt(self) -> bool:
+        """Whether the draft model may pay here at all."""
+        return self._model is not None and self._could_pay(self._learned.costs.draft)
+
+    def propose(self, limit: int) -> Proposal:
+        """The best of the drafters' proposals by its expected value, or nothing."""
+        self._allowed = np.array([not size or self._may_run(size + 1) for size in range(self._longest + 1)])
+        limit = min(limit, int(np.flatnonzero(self._allowed)[-1]))
+        self._steps, self._drawn, self._source = (), [], None
+        self._rounds += 1
+        if limit <= 0 and not self._allowed[1:].any():
+            return Proposal((), "plain", "no pass of several tokens is allowed here")
+        if limit <= 0 or self._rounds % _PLAIN_EVERY == 1:
+            return Proposal((), "drafting", "measuring plain decoding")
+        target_s = self._learned.costs.target(self._longest + 1)
+        self._region = self._learned.region
+        rate = self._learned.rate(self._region)
+        dearer = rate * (target_s[1:] - target_s[1])  # by the number of drafted tokens
+        run = self._look_up(limit)
+        length, looked_up_value = self._best_length([step.confidence for step in run], dearer)
+        model_value = self._model_value(target_s, rate)
+        if model_value > max(looked_up_value, _MARGIN):
+            return self._drafted("model", *self._draw(limit, dearer, run), rate * float(target_s[1]))
+        if looked_up_value > _MARGIN:
+            return self._drafted("lookup", tuple(run[:length]), (), rate * float(target_s[1]))
+        if self._may_probe(target_s):
+            return self._drafted("model", *self._draw(1, dearer, (), at_least=1), 1.0)
+        return Proposal((), "plain", self._why_not(max(model_value, looked_up_value), target_s))
+
+    def observe(self, done: Round, verified: Sequence[Distribution]) -> None:
+        """Learn what the round cost and what its draft was worth."""
+        learned = self._learned
+        if done.target_s:
+            learned.costs.observe_target(1 + done.proposed, done.target_s)
+            if self._source != "lookup":
+                decided = len(done.emitted) + (done.finish == "stop")
+                learned.count(self._region, decided, 1 + done.proposed, len(self._drawn))
+        if self._source == "model":
+            learned.successions.observe([step.confidence for step in self._drawn])
+            # What a run took over is learned where runs are.
+            own = self._steps[: len(self._drawn)]
+            for step, target in zip(own, verified, strict=False):
+                learned.calibration.observe(step.confidence, _chance(target, step))
+                learned.successions.last = band(step.confidence)
+                if step.unsharpened is not None:
+                    learned.sharpness.observe(step.surest, target, step.unsharpened)
+            if len(own) > done.accepted < min(len(verified), len(done.emitted)):
+                refused, replacement = self._steps[done.accepted], done.emitted[done.accepted].token
+                for token, confidence in refused.others:
+                    learned.leaves.observe(_beside(refused, confidence), float(token == replacement))
+        self.forget([emitted.token for emitted in done.emitted])
+
+    def forget(self, instead: Sequence[int] = ()) -> None:
+        """What was proposed last has not come about, but `instead`."""
+        for drafter in (self._model, self._lookup):
+            if drafter is not None:
+                drafter.observe(instead)
+
+    def _look_up(self, limit: int) -> list[Step]:
+        """What followed the latest match, as far as it may stand."""
+        run: list[Step] = []
+        survival = 1.0
+        for step in self._lookup.draft() if self._lookup is not None else ():
+            survival *= step.confidence
+            run.append(step)
+            if len(run) == limit or survival < _UNLIKELY:
+                break
+        return run
+
+    def _model_value(self, target_s: Values, rate: float) -> float:
+        """The value of asking the model for a draft."""
+        if self._model is None:
+            return -np.inf
+        learned = self._learned
+        if self._rounds >= self._solve_again:
+            self._tables.clear()
+            self._solve_again = self._rounds + _TABLE_EVERY
+        table = self._tables.get(self._region)
+        if table is None or not 1.0 / _TABLE_RATE < rate / table.rate < _TABLE_RATE:
+            table = self._tables[self._region] = StopTable(
+                target_s,
+                learned.costs.draft,
+                rate,
+                learned.calibration.chances,
+                learned.successions.chances,
+            )
+        self._table = table
+        return table.value(0, 1.0, learned.successions.last)
+
+    def _draw(
+        self, limit: int, dearer: Values, run: Sequence[Step], *, at_least: int = 0
+    ) -> tuple[tuple[Step, ...], tuple[Leaf, ...]]:
+        """The model's draft, as long as its confidence lets it pay, and the leaves that pay beside it.
+
+        While the draft agrees with a looked-up run, the rest of the run may take its place: it costs nothing.
+        """
+        assert self._model is not None
+        assert self._table is not None
+        learned, drawn = self._learned, self._drawn
+        chances: list[float] = []
+        behind, spent_s = self._model.behind, self._model.pass_s
+        agrees = True
+        survival = 1.0
+        for step in self._model.draft():
+            drawn.append(step)
+            if behind <= 1:
+                learned.costs.observe_draft(self._model.pass_s - spent_s)
+            behind, spent_s = 0, self._model.pass_s
+            chances.append(learned.calibration.chance(step.confidence))
+            survival *= chances[-1]
+            count = len(chances)
+            more = self._table.value(count, survival, band(step.confidence))
+            agrees = agrees and count < len(run) and run[count - 1].token == step.token
+            if count < limit and agrees:
+                rest = [one.confidence for one in run[count:limit]]
+                if self._best_length(rest, dearer[count:] - dearer[count], survival)[1] > max(more, 0.0):
+                    length, _ = self._best_length([*chances, *rest], dearer, at_least=at_least)
+                    steps = (*drawn, *run[count:])[:length]
+                    return steps, self._leaves(length, chances, limit, dearer)
+            if count >= limit or more <= 0.0:
+                break
+        length, _ = self._best_length(chances, dearer, at_least=at_least)
+        return tuple(drawn[:length]), self._leaves(length, chances, limit, dearer)
+
+    def _leaves(self, length: int, chances: Sequence[float], limit: int, dearer: Values) -> tuple[Leaf, ...]:
+        """Other choices beside the tokens of a chain, where the one token more that each may bring pays."""
+        most = min(self._branches - 1, limit - length)
+        if most <= 0 or not length:
+            return ()
+        options: list[tuple[float, Leaf]] = []
+        survival = 1.0
+        for place, step in enumerate(self._drawn[:length]):
+            refused_here = survival * (1.0 - chances[place])
+            survival *= chances[place]
+            for token, confidence in step.others:
+                chance = refused_here * self._learned.leaves.chance(_beside(step, confidence))
+                options.append((chance, Leaf(place, token)))
+        options.sort(key=lambda option: -option[0])
+        options = options[:most]
+        gains = np.cumsum([chance for chance, _ in options])
+        costs = dearer[length + 1 : length + 1 + len(options)] - dearer[length]
+        best = int(np.argmax(gains - costs))
+        return tuple(leaf for _, leaf in options[: best + 1]) if gains[best] > costs[best] else ()
+
+    def _best_length(
+        self, chances: Sequence[float], dearer: Values, survival: float = 1.0, *, at_least: int = 0
+    ) -> tuple[int, float]:
+        """How many drafted tokens to have tested, and the value of that.
+
+        Args:
+            chances: of acceptance, token by token.
+            dearer: what testing 0, 1, ... of them costs, in tokens.
+            survival: the chance that all before them are accepted.
+            at_least: so many in any case.
+        """
+        values = (
+            np.concatenate(([0.0], survival * np.cumsum(np.cumprod(chances)))) - dearer[: len(chances) + 1]
+        )
+        values[~self._allowed[: values.size]] = -np.inf
+        values[:at_least] = -np.inf
+        best = int(np.argmax(values))
+        return best, float(values[best])
+
+    def _may_probe(self, target_s: Values) -> bool:
+        """Whether a draft that is not expected to pay may be tried, to see if the text has changed."""
+        learned = self._learned
+        if self._model is None or not self._could_pay(learned.costs.draft):
+            return False
+        learned.probe_s += _PROBE_SHARE * float(target_s[1])
+        cost = learned.costs.draft * (1 + self._model.behind) + float(target_s[2] - target_s[1])
+        if learned.probe_s < cost:
+            return False
+        learned.probe_s = 0.0
+        return True
+
+    def _could_pay(self, draft_s: float) -> bool:
+        """Whether drafts that are nearly always accepted would pay."""
+        target_s = self._learned.costs.target(self._longest + 1)
+        dearer = (target_s[1:] - target_s[1] + draft_s * np.arange(self._longest + 1)) / target_s[1]
+        return self._best_length([_BEST_CHANCE] * self._longest, dearer)[1] > 0.0
+
+    def _drafted(
+        self, source: Source, steps: tuple[Step, ...], leaves: tuple[Leaf, ...], gain: float
+    ) -> Proposal:
+        self._source, self._steps = source, steps
+        by = {"model": "the draft model drafts", "lookup": "text repeats"}[source]
+        return Proposal(steps, "drafting", f"{by}, lately {gain:.2f}x the plain speed", leaves, source)
+
+    def _why_not(self, value: float, target_s: Values) -> str:
+        draft_s = self._learned.costs.draft
+        if self._model is None or not self._could_pay(draft_s):
+            what = f"a pass of 2 tokens costs {target_s[2] / target_s[1]:.2f} of 1"
+            if self._model is not None:
+                return f"no draft model could pay: {what}, a draft pass {draft_s / target_s[1]:.2f}"
+            return "nothing of the text so far repeats here"
+        return f"drafting is expected to give {max(0.0, 1.0 + value):.2f}x here"
+
+
+def _chance(target: Distribution, step: Step) -> float:
+    """The chance that this token is accepted, drawn as it was."""
+    proposed = step.distribution.probability(step.token)
+    return min(1.0, target.probability(step.token) / proposed)
+
+
+def _beside(step: Step, confidence: float) -> float:
+    """The chance that the draft gives another choice, should its first be refused."""
+    return min(1.0, confidence / max(1.0 - step.confidence, 1e-6))

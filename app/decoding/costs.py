@@ -1,0 +1,86 @@
+"""What passes cost on this machine with these models, learned from the passes themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+Seconds = npt.NDArray[np.float64]
+
+_LEVEL_STEP, _SHAPE_STEP = 0.1, 0.15
+"""How far one pass moves what is known: of all sizes together, and of its own."""
+
+_MOST_SURPRISE = 0.5
+"""A pass that took more or less than e to this power times the expected counts as if it were that."""
+
+
+class Costs:
+    """Seconds of a target pass over n tokens, T(n), and of a draft pass, D.
+
+    All sizes share a level, which follows the depth of the text and what else the machine does; the shape
+    over the sizes is the machine's and the model's own: a staircase, since kernels work in blocks. So a slow
+    moment does not look like a dear size.
+    """
+
+    def __init__(self, target_s: Mapping[int, float], draft_s: float | None, *, frozen: bool = False) -> None:
+        """Begin with measured seconds, by pass size, one token's at least; `frozen` ones never change."""
+        self._shape = dict(target_s)
+        self._draft_s = draft_s
+        self._level = 1.0
+        self._frozen = frozen
+        self._sizes: Seconds = np.empty(0)
+
+    @property
+    def draft(self) -> float:
+        """D; nothing where there is no draft model."""
+        return self._draft_s or 0.0
+
+    def target(self, largest: int) -> Seconds:
+        """T(0), T(1), ... T(largest), float64 (largest + 1,); T(0) is 0.
+
+        Sizes never seen lie on the line between their neighbours, or go on as the last two do.
+        """
+        if self._sizes.size <= largest:
+            known = sorted(self._shape)
+            seconds = [self._shape[size] for size in known]
+            if len(known) == 1:
+                known.append(2 * known[0])
+                seconds.append(2 * seconds[0])
+            if known[-1] < largest:
+                slope = (seconds[-1] - seconds[-2]) / (known[-1] - known[-2])
+                seconds.append(seconds[-1] + max(slope, 0.0) * (largest - known[-1]))
+                known.append(largest)
+            self._sizes = np.interp(np.arange(largest + 1), [0, *known], [0.0, *seconds])
+        return self._sizes[: largest + 1] * self._level
+
+    def observe_target(self, size: int, seconds: float) -> None:
+        """Learn from a target pass."""
+        if self._frozen or seconds <= 0.0:
+            return
+        if size not in self._shape:
+            self._shape[size] = seconds / self._level
+        else:
+            surprise = _surprise(seconds, self._shape[size] * self._level)
+            self._level *= math.exp(_LEVEL_STEP * surprise)
+            if size != 1:  # the size that the others are relative to
+                self._shape[size] *= math.exp(_SHAPE_STEP * surprise)
+        self._sizes = np.empty(0)
+
+    def observe_draft(self, seconds: float) -> None:
+        """Learn from a draft pass."""
+        if self._frozen or seconds <= 0.0:
+            return
+        if not self._draft_s:
+            self._draft_s = seconds
+        self._draft_s *= math.exp(_LEVEL_STEP * _surprise(seconds, self._draft_s))
+
+    def measured(self) -> dict[int, float]:
+        """Seconds by pass size, of the sizes that have been seen."""
+        return {size: seconds * self._level for size, seconds in sorted(self._shape.items())}
+
+
+def _surprise(seconds: float, expected: float) -> float:
+    return min(max(math.log(seconds / expected), -_MOST_SURPRISE), _MOST_SURPRISE)

@@ -1,0 +1,61 @@
+"""What is kept from one answer to the next: what passes cost, and what drafts are worth."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from .calibration import Calibration, Successions
+from .costs import Costs
+from .lookup import HitRates
+from .sharpness import LearnedSharpness
+
+_RATE_MEMORY = 16.0
+"""Rounds of a region that its rate is averaged over."""
+
+_REGIONS = (5, 8)
+"""From these bands of confidence on, what a token leads to counts as another region of the text."""
+
+
+@dataclass
+class Learned:
+    """Everything that pacing learns about one pair; a fresh one knows what passes cost."""
+
+    costs: Costs
+    calibration: Calibration = field(default_factory=Calibration)
+    successions: Successions = field(default_factory=Successions)
+    leaves: Calibration = field(default_factory=Calibration)
+    hits: HitRates = field(default_factory=HitRates)
+    sharpness: LearnedSharpness = field(default_factory=LearnedSharpness)
+    probe_s: float = 0.0
+    """Seconds that may go into drafts that are not expected to pay."""
+    _tokens: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(_REGIONS) + 1))
+    _seconds: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(_REGIONS) + 1))
+
+    @property
+    def region(self) -> int:
+        """Where the text is: whether its last drafted token was a doubtful, a likely or a sure one."""
+        return bisect.bisect_right(_REGIONS, self.successions.last)
+
+    def count(self, region: int, tokens: int, target_size: int, draft_passes: int) -> None:
+        """Take a round that began in a region into its rate, at what passes are known to cost.
+
+        Rounds that a looked-up run carried do not belong into it: time saved elsewhere brings no more of
+        them, since the text has as many repetitions as it has.
+        """
+        keep = 1.0 - 1.0 / _RATE_MEMORY
+        seconds = float(self.costs.target(target_size)[target_size]) + draft_passes * self.costs.draft
+        self._tokens[region] = keep * self._tokens[region] + tokens
+        self._seconds[region] = keep * self._seconds[region] + seconds
+
+    def rate(self, region: int) -> float:
+        """Tokens per second lately in a region; plain decoding's at the least, and where nothing is known.
+
+        It is what time is worth there. Time saved in a region is not spent in better ones: the text has to
+        be gone through as it is.
+        """
+        plain_s = float(self.costs.target(1)[1])
+        return max(1.0 / plain_s, (1.0 + self._tokens[region]) / (plain_s + self._seconds[region]))

@@ -1,0 +1,39 @@
+"""How much to sharpen a draft's distribution: between drawing from it and taking its likeliest token."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .acceptance import acceptance_chance
+from .calibration import BANDS, band
+from .sampling import Distribution
+
+POWERS = (1.0, 1.6, 3.0, np.inf)
+
+_MEMORY = 150.0
+_PRIOR_WEIGHT = 10.0
+
+
+class LearnedSharpness:
+    """The power under which most is accepted, learned by band of confidence.
+
+    Any power is lossless, and each tested token shows what every power would have been worth: the target's
+    and the draft's distributions there are both known.
+    """
+
+    def __init__(self) -> None:
+        self._weights = np.full(BANDS, _PRIOR_WEIGHT)
+        self._chances = np.zeros((BANDS, len(POWERS)))
+
+    def __call__(self, confidence: float) -> float:
+        """The power to raise a distribution of this confidence to."""
+        return POWERS[int(np.argmax(self._chances[band(confidence)]))]
+
+    def observe(self, confidence: float, target: Distribution, draft: Distribution) -> None:
+        """Learn from one place: the target's distribution there, and the draft's by the same chain."""
+        place = band(confidence)
+        keep = 1.0 - 1.0 / _MEMORY
+        self._weights[place] = keep * self._weights[place] + 1.0
+        for index, power in enumerate(POWERS):
+            chance = acceptance_chance(target, draft.sharpened(power))
+            self._chances[place, index] += (chance - self._chances[place, index]) / self._weights[place]
