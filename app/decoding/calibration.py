@@ -116,6 +116,7 @@ class StopTable:
         low = np.where(inside, low, logs.size - 2)
         bands = np.arange(chances.size)
         survivals = self._SURVIVALS[:, None] * chances
+        before: Chances = np.transpose(successions)
         values = np.zeros((longest + 1, logs.size, chances.size))
         for drafted in range(longest - 1, -1, -1):
             beyond = np.maximum(values[drafted + 1], 0.0)
@@ -124,7 +125,7 @@ class StopTable:
             )
             dearer = rate * (target_s[drafted + 2] - target_s[drafted + 1])
             gains = np.maximum(survivals - dearer + going_on, 0.0)
-            values[drafted] = gains @ successions.transpose() - rate * draft_s
+            values[drafted] = gains @ before - rate * draft_s
         self._values = values
 
     def value(self, drafted: int, survival: float, last: int) -> float:
