@@ -20,10 +20,10 @@ Values = npt.NDArray[np.float64]
 _PLAIN_EVERY = 64
 """One round in this many is plain, so that the baseline stays that of this text at this depth."""
 
-_TABLE_EVERY = 12
+_TABLE_EVERY = 24
 """Rounds after which the stopping problem is solved anew, with what was learned since."""
 
-_TABLE_RATE = 1.1
+_TABLE_RATE = 1.15
 """It is solved anew too where the rate has changed by so much."""
 
 _MARGIN = 0.1
@@ -81,6 +81,7 @@ class AdaptivePacing:
         self._rounds = 0
         self._table: StopTable | None = None
         self._tables: dict[int, StopTable] = {}
+        self._could_pay = True
         self._solve_again = self._solved_for = self._region = 0
         self._last = Proposal((), "drafting", "beginning with a plain pass")
         self._steps: tuple[Step, ...] = ()
@@ -103,7 +104,8 @@ class AdaptivePacing:
         """The best of the drafters' proposals by its expected value, or nothing."""
         self._steps, self._drawn, self._source = (), [], None
         self._rounds += 1
-        self._allowed = np.array([not size or self._may_run(size + 1) for size in range(self._longest + 1)])
+        if self._may_run is not any_size:
+            self._allowed[1:] = [self._may_run(size + 1) for size in range(1, self._longest + 1)]
         longest = int(np.flatnonzero(self._allowed)[-1])
         if longest == 0:
             return self._nothing("strict: no pass of several tokens rounds like single ones at this depth")
@@ -173,6 +175,9 @@ class AdaptivePacing:
         if self._rounds >= self._solve_again or target_s.size != self._solved_for:
             self._solved_for = target_s.size
             self._tables.clear()
+            extra = target_s[1:] - target_s[1] + learned.costs.draft * np.arange(target_s.size - 1)
+            best = self._best_length([_BEST_CHANCE] * (target_s.size - 2), extra / target_s[1])
+            self._could_pay = best[1] > 0.0  # if nearly all were accepted
             self._solve_again = self._rounds + _TABLE_EVERY
         table = self._tables.get(self._region)
         if table is None or not 1.0 / _TABLE_RATE < rate / table.rate < _TABLE_RATE:
@@ -263,7 +268,7 @@ class AdaptivePacing:
     def _may_probe(self, target_s: Values) -> bool:
         """Whether a draft that is not expected to pay may be tried, to see if the text has changed."""
         learned = self._learned
-        if self._model is None or not self._could_pay(learned.costs.draft):
+        if self._model is None or not self._could_pay:
             return False
         learned.probe_s += _PROBE_SHARE * float(target_s[1])
         catching_up = 1.0 + _READING * self._model.behind
@@ -272,12 +277,6 @@ class AdaptivePacing:
             return False
         learned.probe_s = 0.0
         return True
-
-    def _could_pay(self, draft_s: float) -> bool:
-        """Whether drafts that are nearly always accepted would pay."""
-        target_s = self._learned.costs.target(self._longest + 1)
-        dearer = (target_s[1:] - target_s[1] + draft_s * np.arange(self._longest + 1)) / target_s[1]
-        return self._best_length([_BEST_CHANCE] * self._longest, dearer)[1] > 0.0
 
     def _drafted(
         self, source: Source, steps: tuple[Step, ...], leaves: tuple[Leaf, ...], gain: float
@@ -297,7 +296,7 @@ class AdaptivePacing:
 
     def _why_not(self, value: float, target_s: Values) -> str:
         draft_s = self._learned.costs.draft
-        if self._model is None or not self._could_pay(draft_s):
+        if self._model is None or not self._could_pay:
             what = f"a pass of 2 tokens costs {target_s[2] / target_s[1]:.2f} of 1"
             if self._model is not None:
                 return f"no draft model could pay: {what}, a draft pass {draft_s / target_s[1]:.2f}"

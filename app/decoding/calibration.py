@@ -77,6 +77,10 @@ class Successions:
             before = now
 
 
+_DEEPEST = 16
+"""Tokens from which on one more is weighed like the one before."""
+
+
 class StopTable:
     """When to stop drafting: what one more token is expected to bring, in tokens.
 
@@ -106,7 +110,8 @@ class StopTable:
             successions: the chance of the next band, one row for each band before.
         """
         self.rate = rate
-        longest = target_s.size - 2
+        self._longest = target_s.size - 2
+        longest = min(target_s.size - 2, _DEEPEST)
         logs = np.log(self._SURVIVALS)
         self._step = float(logs[1] - logs[0])
         places = np.maximum((logs[:, None] + np.log(np.maximum(chances, 1e-6))) / self._step, 0.0)
@@ -136,9 +141,9 @@ class StopTable:
             survival: the chance that all of them are accepted.
             last: the band of the last of them.
         """
-        if drafted >= len(self._values) - 1:
+        if drafted >= self._longest:
             return 0.0
         place = min(max(np.log(max(survival, 1e-9)) / self._step, 0.0), self._SURVIVALS.size - 1.0)
         low = min(int(place), self._SURVIVALS.size - 2)
-        column = self._values[drafted, :, last]
+        column = self._values[min(drafted, _DEEPEST - 1), :, last]
         return float(column[low] + (column[low + 1] - column[low]) * (place - low))
