@@ -257,9 +257,12 @@ class AdaptivePacing:
             survival: the chance that all before them are accepted.
             at_least: so many in any case.
         """
-        values = (
-            np.concatenate(([0.0], survival * np.cumsum(np.cumprod(chances)))) - dearer[: len(chances) + 1]
-        )
+        if not len(chances):
+            return 0, 0.0
+        values = np.zeros(len(chances) + 1)
+        np.cumsum(np.cumprod(chances), out=values[1:])
+        values *= survival
+        values -= dearer[: values.size]
         values[~self._allowed[: values.size]] = -np.inf
         values[:at_least] = -np.inf
         best = int(np.argmax(values))
