@@ -40,7 +40,7 @@ class Distribution:
 
     def probability(self, token: int) -> float:
         """The probability of one token."""
-        found = np.flatnonzero(self.tokens == token)
+        found = (self.tokens == token).nonzero()[0]
         return float(self.probabilities[found[0]]) if found.size else 0.0
 
     def sharpened(self, power: float) -> Distribution:
@@ -54,7 +54,7 @@ class Distribution:
 
     def draw(self, uniform: float) -> int:
         """The token at this point, 0 <= uniform < 1, of the cumulative distribution."""
-        index = int(np.searchsorted(np.cumsum(self.probabilities), uniform, side="right"))
+        index = int(self.probabilities.cumsum().searchsorted(uniform, side="right"))
         return int(self.tokens[min(index, self.tokens.size - 1)])
 
 
