@@ -126,11 +126,12 @@ def plain(target: Context, prompt: Sequence[int], sampling: Sampling = GREEDY, *
 
 
 class Ending:
-    """A target whose vocabulary says that one ordinary token ends an answer."""
+    """A context whose vocabulary says that one ordinary token ends an answer."""
 
     def __init__(self, context: Context, end: int) -> None:
         self._context, self._end = context, end
         self.model = self
+        self.vocabulary_size = context.model.vocabulary_size
 
     def ends_generation(self, token: int) -> bool:
         return token == self._end
