@@ -196,7 +196,7 @@ def test_speculative_text_is_distributed_as_plain_text(
 def test_what_is_recalled_draws_what_passes_draw(
     models: tuple[Model, Model], recalled: tuple[Recalled, Recalled]
 ):
-    """The same seed, by the thousand, through the contexts themselves and through what is recalled of them."""
+    """The same seed, a thousand times, through the contexts and through what is recalled of them."""
     sampling = chain(1.3)
     target, draft = (
         Context(model, size=64, threads=1, chunk=64, branches=branches, **EXACT)

@@ -1,4 +1,4 @@
-"""Drafts that are trees: chains with other choices beside some of their tokens, through the real llama.cpp."""
+"""Drafts that are trees: chains with other choices beside some of their tokens, on real tiny models."""
 
 from collections.abc import Iterator
 
