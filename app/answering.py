@@ -94,6 +94,11 @@ class Answerer:
         self._pacers.prepare(drafting)
         return self._pacers.obstacle(drafting)
 
+    def notes(self, drafting: Drafting) -> tuple[str, ...]:
+        """What a person should know of answers that are drafted like this."""
+        note = self._pacers.strict_note(drafting)
+        return (note,) if note else ()
+
     def _prefill(self, role: ContextRole, context: Context, prompt: Sequence[int]) -> bool:
         """Decode what the cache lacks of the prompt, all but its last token; False when cancelled."""
         wanted = prompt[:-1]

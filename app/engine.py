@@ -55,7 +55,7 @@ class Engine:
                 context_size=pair.target.context.size,
                 threads=pair.threads,
                 devices=pair.devices,
-                warnings=pair.warnings,
+                warnings=(*pair.warnings, *self._answerer.notes(command.drafting)),
                 state="plain" if obstacle else "drafting",
                 reason=obstacle or "ready",
             )

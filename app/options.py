@@ -153,7 +153,7 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
         "--drafter",
         choices=("model", "lookup", "both"),
         default=drafting.drafter,
-        help="draft with the draft model, from the text so far, or with whichever promises more (default: both)",
+        help="draft with the draft model, from the text so far, or with what promises more (default: both)",
     )
     group.add_argument(
         "--draft-max",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 import numpy as np
 
+from ..models.rounding import EqualSizes, find_equal_sizes
 from .conversation import common_prefix
 from .decoding.adaptive import AdaptivePacing
 from .decoding.costs import Costs
 from .decoding.drafters import Drafter, ModelDrafter, Sharpness, argmax, as_it_is
 from .decoding.learned import Learned
 from .decoding.lookup import LookupDrafter, TextIndex
-from .decoding.pacing import FixedPacing, Pacing, PlainPacing
+from .decoding.pacing import FixedPacing, Pacing, PlainPacing, any_size
 from .decoding.sampling import Sampler
 from .loading import Pair
 from .measuring import MeasuredCosts, measure_costs
@@ -23,19 +25,27 @@ _ALWAYS_MAX, _ALWAYS_P_MIN = 4, 0.5
 """Length and least confidence of a draft that is always made."""
 
 
+_MANY = 16
+"""A pass size that leaves nothing to wish for."""
+
+
 class Pacers:
     """One pair's drafters and pacings."""
 
     def __init__(self, pair: Pair, clock: Callable[[], float], remembered: Remembered | None = None) -> None:
         self._pair, self._clock, self._remembered = pair, clock, remembered
         self._measured: MeasuredCosts | None = None
+        self._equal: EqualSizes | None = None
         self._learned: dict[bool, Learned] = {}
         self._index = TextIndex()
 
     def prepare(self, drafting: Drafting) -> None:
         """Measure what passes cost, or recall it, where drafting may be asked for."""
-        if self.obstacle(drafting) is None and drafting.speculate == "auto":
-            self._costs()
+        if self.obstacle(drafting) is None:
+            if drafting.speculate == "auto":
+                self._costs()
+            if drafting.strict:
+                self._equal_sizes()
 
     def obstacle(self, drafting: Drafting) -> str | None:
         """Why nothing can be drafted, or `None`."""
@@ -68,6 +78,7 @@ class Pacers:
             learned = self._fresh(frozen=True)
         else:
             learned = self._learned.setdefault(sampler.greedy, self._fresh(frozen=False))
+        allowed = self._rounds_alike if drafting.strict else any_size
         lookup = self._lookup(prompt, learned) if drafting.drafter != "model" else None
         model = (
             self._model(drafting, prompt, sampler, draws, learned) if drafting.drafter != "lookup" else None
@@ -76,14 +87,53 @@ class Pacers:
             drafters: list[Drafter] = [drafter for drafter in (lookup, model) if drafter is not None]
             longest = drafting.draft_max or _ALWAYS_MAX
             p_min = _ALWAYS_P_MIN if drafting.draft_p_min is None else drafting.draft_p_min
-            return FixedPacing(drafters, longest, p_min, f"always up to {longest} tokens a pass")
+            reason = f"always up to {longest} tokens a pass"
+            return FixedPacing(drafters, longest, p_min, reason, allowed=allowed)
         return AdaptivePacing(
             learned,
             model=model,
             lookup=lookup,
             longest=drafting.draft_max or MAX_DRAFT,
-            branches=self._pair.target.context.branches,
+            # A branch other than the first leaves its cells out of order, which rounds differently.
+            branches=1 if drafting.strict else self._pair.target.context.branches,
+            allowed=allowed,
         )
+
+    def strict_note(self, drafting: Drafting) -> str | None:
+        """What `--strict` allows here, in a sentence, and what would allow more."""
+        if not drafting.strict or self.obstacle(drafting) is not None:
+            return None
+        equal = self._equal_sizes()
+        shallow, deep = max(equal.shallow, default=1), max(equal.deep, default=1)
+        start = f"the first {equal.deep_from - 1} tokens of context"
+        if shallow == deep == 1:
+            note = "Strict: no pass of several tokens rounds like single ones here, so nothing is drafted."
+        elif shallow == deep:
+            note = f"Strict: passes of up to {deep} tokens round like single ones here."
+        else:
+            beyond = f"of up to {deep}" if deep > 1 else "none"
+            note = f"Strict: passes of up to {shallow} tokens round like single ones in {start}, "
+            note += f"{beyond} beyond."
+        if shallow < _MANY:
+            note += " Q4_0 and Q8_0 files were seen to allow all sizes."
+        if deep < shallow:
+            note += " With --cache-type-v bf16 the sizes hold at any depth."
+        return note
+
+    def _rounds_alike(self, size: int) -> bool:
+        """Whether a pass over so many tokens gives now, bit for bit, what single ones would."""
+        return size == 1 or size in self._equal_sizes().at(len(self._pair.target.context.tokens) + size)
+
+    def _equal_sizes(self) -> EqualSizes:
+        if self._equal is None:
+            kept = self._remembered.recall("equal sizes", self._pair.identity) if self._remembered else None
+            if kept is not None:
+                self._equal = EqualSizes(tuple(kept["shallow"]), tuple(kept["deep"]), kept["deep_from"])
+            else:
+                self._equal = find_equal_sizes(self._pair.target.context)
+                if self._remembered:
+                    self._remembered.keep("equal sizes", self._pair.identity, asdict(self._equal))
+        return self._equal
 
     def _costs(self) -> MeasuredCosts:
         if self._measured is None:

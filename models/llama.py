@@ -97,6 +97,8 @@ class Model:
         """
         parameters = api.llama_model_default_params()
         parameters.n_gpu_layers = gpu_layers
+        # Mapped files would stay in memory beside the repacked copies of their weights.
+        parameters.load_mode = api.LLAMA_LOAD_MODE_NONE
 
         @api.llama_progress_callback
         def callback(fraction: float, _user_data: object) -> bool:
@@ -325,6 +327,10 @@ class Context:
         self.keep(())
         if length < len(self.tokens):
             self._forget_after(length)
+
+    def bytes_per_token(self) -> float:
+        """Bytes of cache that a token takes, by those that are held."""
+        return api.llama_state_seq_get_size(self._context, ctypes.c_int32(0)) / max(len(self.tokens), 1)
 
     def crowd(self) -> None:
         """Copy what is held into every other branch, in cells that the sequence does not see.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from .calibration import StopTable, band
 from .drafters import Drafter, Source, Step
 from .learned import Learned
-from .pacing import Leaf, Proposal
+from .pacing import Leaf, Proposal, any_size
 from .sampling import Distribution
 from .stats import Round
 
@@ -19,10 +20,10 @@ Values = npt.NDArray[np.float64]
 _PLAIN_EVERY = 64
 """One round in this many is plain, so that the baseline stays that of this text at this depth."""
 
-_TABLE_EVERY = 12
+_TABLE_EVERY = 24
 """Rounds after which the stopping problem is solved anew, with what was learned since."""
 
-_TABLE_RATE = 1.1
+_TABLE_RATE = 1.15
 """It is solved anew too where the rate has changed by so much."""
 
 _MARGIN = 0.1
@@ -30,6 +31,9 @@ _MARGIN = 0.1
 
 _PROBE_SHARE = 0.01
 """The share of the time that may go into drafts that are not expected to pay."""
+
+_READING = 0.2
+"""What a token costs to read among others, in draft passes, at the most."""
 
 _BEST_CHANCE = 0.985
 """If not even drafts accepted so often would pay, none is tried."""
@@ -57,7 +61,7 @@ class AdaptivePacing:
         lookup: Drafter | None = None,
         longest: int = 32,
         branches: int = 1,
-        allowed: Callable[[int], bool] = lambda _size: True,
+        allowed: Callable[[int], bool] = any_size,
     ) -> None:
         """Pace these drafters.
 
@@ -77,7 +81,9 @@ class AdaptivePacing:
         self._rounds = 0
         self._table: StopTable | None = None
         self._tables: dict[int, StopTable] = {}
-        self._solve_again = self._region = 0
+        self._could_pay = True
+        self._solve_again = self._solved_for = self._region = 0
+        self._last = Proposal((), "drafting", "beginning with a plain pass")
         self._steps: tuple[Step, ...] = ()
         self._drawn: list[Step] = []
         self._source: Source | None = None
@@ -89,20 +95,24 @@ class AdaptivePacing:
 
     @property
     def reads_prompt(self) -> bool:
-        """Whether the draft model may pay here at all."""
-        return self._model is not None and self._could_pay(self._learned.costs.draft)
+        """Whether the draft model is expected to pay."""
+        self._region = self._learned.region
+        target_s = self._learned.costs.target(self._longest + 1)
+        return self._model_value(target_s, self._learned.rate(self._region)) > _MARGIN
 
     def propose(self, limit: int) -> Proposal:
         """The best of the drafters' proposals by its expected value, or nothing."""
-        self._allowed = np.array([not size or self._may_run(size + 1) for size in range(self._longest + 1)])
-        limit = min(limit, int(np.flatnonzero(self._allowed)[-1]))
         self._steps, self._drawn, self._source = (), [], None
         self._rounds += 1
-        if limit <= 0 and not self._allowed[1:].any():
-            return Proposal((), "plain", "no pass of several tokens is allowed here")
+        if self._may_run is not any_size:
+            self._allowed[1:] = [self._may_run(size + 1) for size in range(1, self._longest + 1)]
+        longest = int(np.flatnonzero(self._allowed)[-1])
+        if longest == 0:
+            return self._nothing("strict: no pass of several tokens rounds like single ones at this depth")
+        limit = min(limit, longest)
         if limit <= 0 or self._rounds % _PLAIN_EVERY == 1:
-            return Proposal((), "drafting", "measuring plain decoding")
-        target_s = self._learned.costs.target(self._longest + 1)
+            return replace(self._last, steps=(), leaves=(), source=None)
+        target_s = self._learned.costs.target(longest + 1)
         self._region = self._learned.region
         rate = self._learned.rate(self._region)
         dearer = rate * (target_s[1:] - target_s[1])  # by the number of drafted tokens
@@ -115,7 +125,7 @@ class AdaptivePacing:
             return self._drafted("lookup", tuple(run[:length]), (), rate * float(target_s[1]))
         if self._may_probe(target_s):
             return self._drafted("model", *self._draw(1, dearer, (), at_least=1), 1.0)
-        return Proposal((), "plain", self._why_not(max(model_value, looked_up_value), target_s))
+        return self._nothing(self._why_not(max(model_value, looked_up_value), target_s))
 
     def observe(self, done: Round, verified: Sequence[Distribution]) -> None:
         """Learn what the round cost and what its draft was worth."""
@@ -162,8 +172,12 @@ class AdaptivePacing:
         if self._model is None:
             return -np.inf
         learned = self._learned
-        if self._rounds >= self._solve_again:
+        if self._rounds >= self._solve_again or target_s.size != self._solved_for:
+            self._solved_for = target_s.size
             self._tables.clear()
+            extra = target_s[1:] - target_s[1] + learned.costs.draft * np.arange(target_s.size - 1)
+            best = self._best_length([_BEST_CHANCE] * (target_s.size - 2), extra / target_s[1])
+            self._could_pay = best[1] > 0.0  # if nearly all were accepted
             self._solve_again = self._rounds + _TABLE_EVERY
         table = self._tables.get(self._region)
         if table is None or not 1.0 / _TABLE_RATE < rate / table.rate < _TABLE_RATE:
@@ -254,31 +268,35 @@ class AdaptivePacing:
     def _may_probe(self, target_s: Values) -> bool:
         """Whether a draft that is not expected to pay may be tried, to see if the text has changed."""
         learned = self._learned
-        if self._model is None or not self._could_pay(learned.costs.draft):
+        if self._model is None or not self._could_pay:
             return False
         learned.probe_s += _PROBE_SHARE * float(target_s[1])
-        cost = learned.costs.draft * (1 + self._model.behind) + float(target_s[2] - target_s[1])
+        catching_up = 1.0 + _READING * self._model.behind
+        cost = learned.costs.draft * catching_up + float(target_s[2] - target_s[1])
         if learned.probe_s < cost:
             return False
         learned.probe_s = 0.0
         return True
 
-    def _could_pay(self, draft_s: float) -> bool:
-        """Whether drafts that are nearly always accepted would pay."""
-        target_s = self._learned.costs.target(self._longest + 1)
-        dearer = (target_s[1:] - target_s[1] + draft_s * np.arange(self._longest + 1)) / target_s[1]
-        return self._best_length([_BEST_CHANCE] * self._longest, dearer)[1] > 0.0
-
     def _drafted(
         self, source: Source, steps: tuple[Step, ...], leaves: tuple[Leaf, ...], gain: float
     ) -> Proposal:
         self._source, self._steps = source, steps
-        by = {"model": "the draft model drafts", "lookup": "text repeats"}[source]
-        return Proposal(steps, "drafting", f"{by}, lately {gain:.2f}x the plain speed", leaves, source)
+        reason = "the draft model drafts" if source == "model" else "the text repeats itself"
+        if gain > 1.0:
+            reason += f", lately {gain:.2f}x the plain speed"
+        if not self._allowed.all():
+            reason += f"; strict: passes of up to {int(np.flatnonzero(self._allowed)[-1]) + 1} tokens"
+        self._last = Proposal(steps, "drafting", reason, leaves, source)
+        return self._last
+
+    def _nothing(self, reason: str) -> Proposal:
+        self._last = Proposal((), "plain", reason)
+        return self._last
 
     def _why_not(self, value: float, target_s: Values) -> str:
         draft_s = self._learned.costs.draft
-        if self._model is None or not self._could_pay(draft_s):
+        if self._model is None or not self._could_pay:
             what = f"a pass of 2 tokens costs {target_s[2] / target_s[1]:.2f} of 1"
             if self._model is not None:
                 return f"no draft model could pay: {what}, a draft pass {draft_s / target_s[1]:.2f}"

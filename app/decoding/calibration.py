@@ -77,6 +77,10 @@ class Successions:
             before = now
 
 
+_DEEPEST = 16
+"""Tokens from which on one more is weighed like the one before."""
+
+
 class StopTable:
     """When to stop drafting: what one more token is expected to bring, in tokens.
 
@@ -106,7 +110,8 @@ class StopTable:
             successions: the chance of the next band, one row for each band before.
         """
         self.rate = rate
-        longest = target_s.size - 2
+        self._longest = target_s.size - 2
+        longest = min(target_s.size - 2, _DEEPEST)
         logs = np.log(self._SURVIVALS)
         self._step = float(logs[1] - logs[0])
         places = np.maximum((logs[:, None] + np.log(np.maximum(chances, 1e-6))) / self._step, 0.0)
@@ -116,6 +121,7 @@ class StopTable:
         low = np.where(inside, low, logs.size - 2)
         bands = np.arange(chances.size)
         survivals = self._SURVIVALS[:, None] * chances
+        before: Chances = np.transpose(successions)
         values = np.zeros((longest + 1, logs.size, chances.size))
         for drafted in range(longest - 1, -1, -1):
             beyond = np.maximum(values[drafted + 1], 0.0)
@@ -124,7 +130,7 @@ class StopTable:
             )
             dearer = rate * (target_s[drafted + 2] - target_s[drafted + 1])
             gains = np.maximum(survivals - dearer + going_on, 0.0)
-            values[drafted] = gains @ successions.transpose() - rate * draft_s
+            values[drafted] = gains @ before - rate * draft_s
         self._values = values
 
     def value(self, drafted: int, survival: float, last: int) -> float:
@@ -135,9 +141,9 @@ class StopTable:
             survival: the chance that all of them are accepted.
             last: the band of the last of them.
         """
-        if drafted >= len(self._values) - 1:
+        if drafted >= self._longest:
             return 0.0
         place = min(max(np.log(max(survival, 1e-9)) / self._step, 0.0), self._SURVIVALS.size - 1.0)
         low = min(int(place), self._SURVIVALS.size - 2)
-        column = self._values[drafted, :, last]
+        column = self._values[min(drafted, _DEEPEST - 1), :, last]
         return float(column[low] + (column[low + 1] - column[low]) * (place - low))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -63,6 +63,11 @@ class Pacing(Protocol):
         ...
 
 
+def any_size(_size: int) -> bool:
+    """A pass may be of any size."""
+    return True
+
+
 class Baseline:
     """What plain decoding costs here: the latest plain rounds of this conversation."""
 
@@ -118,12 +123,17 @@ class FixedPacing:
         p_min: float,
         reason: str,
         plain_every: int = _PLAIN_EVERY,
+        allowed: Callable[[int], bool] = any_size,
     ) -> None:
-        """Take the first drafter's proposal that is one, up to a token of less confidence than `p_min`."""
+        """Take the first drafter's proposal that is one, up to a token of less confidence than `p_min`.
+
+        `allowed` says whether the target may run a pass over so many tokens now.
+        """
         self._drafters = drafters
         self._draft_max, self._p_min = draft_max, p_min
         self._reason = reason
         self._plain_every = plain_every
+        self._allowed = allowed
         self._rounds = 0
 
     @property
@@ -133,7 +143,7 @@ class FixedPacing:
 
     def propose(self, limit: int) -> Proposal:
         """The first round is plain, for the soonest first token, and so is one in 32 after it."""
-        limit = min(limit, self._draft_max)
+        limit = self._fitting(min(limit, self._draft_max))
         if limit > 0 and self._rounds % self._plain_every:
             for drafter in self._drafters:
                 steps: list[Step] = []
@@ -143,9 +153,14 @@ class FixedPacing:
                     steps.append(step)
                     if len(steps) == limit:
                         break
+                steps = steps[: self._fitting(len(steps))]
                 if steps:
                     return Proposal(tuple(steps), "drafting", self._reason, source=drafter.source)
         return Proposal((), "drafting", self._reason)
+
+    def _fitting(self, length: int) -> int:
+        """The longest draft up to this length that makes a pass of an allowed size."""
+        return next((short for short in range(length, 0, -1) if self._allowed(short + 1)), 0)
 
     def observe(self, done: Round, verified: Sequence[Distribution]) -> None:
         """Count the round, and tell the drafters what stands."""

@@ -15,6 +15,8 @@ Tokens = npt.NDArray[np.int64]
 
 _COLUMNS = 1024
 
+_ALL = np.ones(1)
+
 _TOP = 10
 """So many of the likeliest tokens stand for the vocabulary where a chance is estimated."""
 
@@ -36,10 +38,12 @@ class Distribution:
     @staticmethod
     def certain(token: int) -> Distribution:
         """All the probability on one token."""
-        return Distribution(np.array([token], np.int64), np.ones(1))
+        return Distribution(np.array([token], np.int64), _ALL)
 
     def probability(self, token: int) -> float:
         """The probability of one token."""
+        if self.tokens.size == 1:
+            return float(self.probabilities[0]) if self.tokens[0] == token else 0.0
         found = (self.tokens == token).nonzero()[0]
         return float(self.probabilities[found[0]]) if found.size else 0.0
 
@@ -54,6 +58,8 @@ class Distribution:
 
     def draw(self, uniform: float) -> int:
         """The token at this point, 0 <= uniform < 1, of the cumulative distribution."""
+        if self.tokens.size == 1:
+            return int(self.tokens[0])
         index = int(self.probabilities.cumsum().searchsorted(uniform, side="right"))
         return int(self.tokens[min(index, self.tokens.size - 1)])
 
@@ -159,7 +165,8 @@ def likeliest(logits: Logits, count: int) -> Tokens:
         maxima: Logits = table.max(axis=0)
         floor = np.partition(maxima, _COLUMNS - count)[_COLUMNS - count]
         columns = np.flatnonzero(maxima >= floor)
-        rows, places = np.nonzero(table[:, columns] >= floor)
+        above = np.flatnonzero(table.take(columns, axis=1).ravel() >= floor)
+        rows, places = np.divmod(above, columns.size)
         rest = np.flatnonzero(logits[height * _COLUMNS :] >= floor) + height * _COLUMNS
         candidates = np.concatenate((rows * _COLUMNS + columns[places], rest))
     order = np.argsort(-logits[candidates], kind="stable")
