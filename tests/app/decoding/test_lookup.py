@@ -145,9 +145,7 @@ LONG = 40  # longer than the last kind of match
 @pytest.mark.parametrize("begins", [False, True])
 def test_hit_rates_learn_each_kind_of_match_for_itself(matched: int, given: bool, begins: bool):
     rates = HitRates()
-    kinds = [
-        (length, where, when) for length in (1, 2, 5, 7, LONG) for where in (0, 1) for when in (0, 1)
-    ]
+    kinds = [(length, where, when) for length in (1, 2, 5, 7, LONG) for where in (0, 1) for when in (0, 1)]
     before = {kind: rates.rate(*kind) for kind in kinds}
     for _ in range(300):
         rates.observe(matched, given, begins, False)
