@@ -239,12 +239,15 @@ class AdaptivePacing:
             for token, confidence in step.others:
                 chance = refused_here * self._learned.leaves.chance(_beside(step, confidence))
                 options.append((chance, Leaf(place, token)))
+        if not options:
+            return ()
         options.sort(key=lambda option: -option[0])
         options = options[:most]
-        gains = np.cumsum([chance for chance, _ in options])
-        costs = dearer[length + 1 : length + 1 + len(options)] - dearer[length]
-        best = int(np.argmax(gains - costs))
-        return tuple(leaf for _, leaf in options[: best + 1]) if gains[best] > costs[best] else ()
+        sizes = slice(length + 1, length + 1 + len(options))
+        values = np.cumsum([chance for chance, _ in options]) - (dearer[sizes] - dearer[length])
+        values[~self._allowed[sizes]] = -np.inf
+        best = int(np.argmax(values))
+        return tuple(leaf for _, leaf in options[: best + 1]) if values[best] > 0.0 else ()
 
     def _best_length(
         self, chances: Sequence[float], dearer: Values, survival: float = 1.0, *, at_least: int = 0
