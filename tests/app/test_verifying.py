@@ -68,14 +68,6 @@ def test_half_an_answer_proves_nothing(tiny_pair: TinyPair, cancelled_from: int)
     engine.close()
 
 
-def test_what_would_not_be_drafted_is_not_made_up(tiny_pair: TinyPair):
-    """A draft as large as its target cannot pay: without `always` only the text so far is drafted."""
-    options = replace(OPTIONS, drafting=Drafting(speculate="auto", drafter="model"))
-    found = verified(tiny_pair, speculative, options)
-    assert (found.equal, found.drafted) == (True, 0)
-    assert "nothing was drafted" in found.told()
-
-
 def test_an_answer_that_nothing_was_drafted_for_proves_nothing_and_says_so():
     assert "nothing was drafted" in Verification(True, 20, 5).told()
 

@@ -162,9 +162,9 @@ def test_a_rate_is_a_chance_whatever_was_seen():
     for hit in (True, False):
         for count in range(200):
             for matched in (1, 2, 3, 4, 5, 6, 8, 12, 16, 32):
-                for given in (False, True):
-                    assert 0.0 <= rates.rate(matched, given, True) < 1.0
-                    rates.observe(matched, given, True, hit if count else not hit)
+                for known in (False, True):
+                    assert 0.0 <= rates.rate(matched, known, True) < 1.0
+                    rates.observe(matched, known, True, hit if count else not hit)
 
 
 def test_a_rate_follows_the_share_of_hits_with_caution():
