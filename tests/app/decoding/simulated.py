@@ -21,6 +21,8 @@ from specchat.app.decoding.stats import Round
 
 VOCABULARY = 400
 NONSENSE = VOCABULARY - 1
+READING = 0.2
+"""Draft passes that reading a token takes among others."""
 
 AMX = {1: 1.0, 2: 1.65, 3: 1.68, 4: 1.78, 5: 1.89, 8: 1.94, 12: 2.26, 16: 2.65, 33: 4.5}
 FLAT = {1: 1.0, 33: 1.05}
@@ -56,6 +58,8 @@ class World:
         target, draft = _Target(self), _Draft(self)
         looked_up = LookupDrafter(TextIndex(), list(self.prompt), learned.hits) if lookup else None
         pacer = AdaptivePacing(learned, model=draft if model else None, lookup=looked_up, **pacing)
+        if not pacer.reads_prompt:
+            draft.held = -len(self.prompt)
         seen: list[Round] = []
         proposals = []
         propose = pacer.propose
@@ -145,20 +149,34 @@ class _Target:
 
 
 class _Draft:
+    """It has read the prompt where it was to; what it lacks of the text it reads when it is asked."""
+
     source = "model"
-    behind = 0
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._place = 0
+        self.held = 0
+        self._right: set[int] = set()
         self.pass_s = 0.0
         self.passes = 0
 
+    @property
+    def behind(self) -> int:
+        return max(0, self._place - self.held)
+
     def observe(self, tokens: Sequence[int]) -> None:
+        text = self._world.text
+        while self.held < self._place + len(tokens) and self.held in self._right:
+            self.held += 1
         self._place += len(tokens)
+        self.held = min(self.held, self._place)
+        assert list(tokens) == list(text[self._place - len(tokens) : self._place])
 
     def draft(self) -> Iterator[Step]:
         world = self._world
+        self.pass_s += READING * world.draft_s * self.behind
+        self.held, self._right = self._place, set()
         for index in range(self._place, len(world.text)):
             self.pass_s += world.draft_s
             self.passes += 1
@@ -168,6 +186,8 @@ class _Draft:
             rest = (1.0 - place.confidence) / 2
             others = ((second, rest), (NONSENSE - 2, rest / 2))
             yield Step(first, Distribution.certain(first), place.confidence, others)
+            if place.right:  # asked to go on: the token is fed to it, and held if it comes about
+                self._right.add(index)
 
 
 def random_text(count: int, seed: int = 0) -> list[int]:

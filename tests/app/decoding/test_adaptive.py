@@ -117,6 +117,16 @@ def test_it_comes_back_when_the_text_changes():
     assert np.mean(np.array(played.drafted_at(half + 60, COUNT - 20)) > 0) > 0.9
 
 
+def test_a_new_answer_gives_the_draft_another_chance():
+    """However hard the text of the answer before was, and whatever the draft would have to read."""
+    hard = World(TEXT, useless(COUNT, 0.2), AMX, 0.2, prompt=[0] * 100)
+    easy = World(TEXT, [Place(True, 0.995)] * COUNT, AMX, 0.2, prompt=[0] * 100)
+    learned = hard.learned()
+    hard.play(learned)
+    hard.play(learned)
+    assert easy.play(learned).speed > 1.6
+
+
 def test_it_stops_when_the_text_changes():
     half = COUNT // 2
     world = World(TEXT, [*[Place(True, 0.995)] * half, *useless(half, 0.2)], AMX, 0.25)
