@@ -36,19 +36,22 @@ def main() -> int:
     )
     parser.add_argument("target")
     parser.add_argument("draft")
-    parser.add_argument("--draft-max", type=int, default=4)
-    parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--drafter", choices=("model", "lookup", "both"), default="model")
+    parser.add_argument("--draft-max", type=int)
+    parser.add_argument("--tokens", type=int, default=160)
+    parser.add_argument("--prompts", type=int, default=8, help="of each kind")
+    parser.add_argument("--speculate", choices=("auto", "always"), default="always")
+    parser.add_argument("--drafter", choices=("model", "lookup", "both"), default="both")
+    parser.add_argument("--strict", action="store_true")
     options = parser.parse_args()
 
     heard = Heard()
     engine = Engine(heard.take)
-    engine.load(Load(LoadOptions(options.target, options.draft, ctx_size=2048)))
-    drafting = Drafting(drafter=options.drafter, draft_max=options.draft_max)
+    drafting = Drafting(options.speculate, options.drafter, options.draft_max, strict=options.strict)
+    engine.load(Load(LoadOptions(options.target, options.draft, ctx_size=2048), drafting))
     answer = AnswerOptions(Sampling(temperature=0.0), drafting, options.tokens)
     equal = explained = unexplained = 0
     for kind, prompts in PROMPTS.items():
-        for prompt in prompts:
+        for prompt in prompts[: options.prompts]:
             found = verify_answer(engine, (Turn("user", prompt),), answer, heard)
             equal += found.equal
             explained += not found.equal and found.explained

@@ -37,10 +37,11 @@ def main() -> None:
     )
     parser.add_argument("traces", type=Path)
     parser.add_argument("--costs", default="amx", help="amx, flat, or a file that speed.py wrote")
+    parser.add_argument("--draft", help="whose D of that file to take; the first one's if not given")
     parser.add_argument("--drafter", choices=("model", "lookup", "both"), default="both")
     options = parser.parse_args()
     traces = read(options.traces)
-    costs = PRESETS.get(options.costs) or read_costs(Path(options.costs))
+    costs = PRESETS.get(options.costs) or read_costs(Path(options.costs), options.draft)
     print(
         f"{'kind':12} {'chain':>6} {'comb':>6} {'best fixed':>20} {'clairvoyant':>12}  times plain decoding"
     )
@@ -51,9 +52,13 @@ def main() -> None:
     print(f"{'mean':12} {means[0]:6.2f} {means[1]:6.2f} {means[2]:6.2f} {'':13} {means[3]:12.2f}")
 
 
-def read_costs(path: Path) -> PassCosts:
+def read_costs(path: Path, draft: str | None = None) -> PassCosts:
+    """The costs in a file that speed.py wrote, with one of its drafts."""
     costs = json.loads(path.read_text())
-    return PassCosts({int(size): seconds for size, seconds in costs["target_s"].items()}, costs["draft_s"])
+    draft_s = costs["draft_s"]
+    if isinstance(draft_s, dict):
+        draft_s = draft_s[draft or next(iter(draft_s))]
+    return PassCosts({int(size): seconds for size, seconds in costs["target_s"].items()}, draft_s)
 
 
 def table(

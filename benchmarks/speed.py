@@ -1,24 +1,97 @@
-"""Plain against drafted decoding on one pair, interleaved in one process, and what this machine allows.
+"""Plain decoding against every way of drafting, interleaved in one process, and what this machine allows.
 
-    python benchmarks/speed.py TARGET DRAFT [--kinds json code] [--draft-max 4] [--repeats 3]
+    python benchmarks/speed.py TARGET DRAFT... --out results.json [--temps 0 0.8] [--tokens 160] [--prompts 4]
 
-Prints, for each kind of prompt, the median ratio of tokens per second with its spread, the acceptance rate
-and the share of time outside llama.cpp's passes; before that the cost of a pass over n tokens and of a draft
-pass, and the most that any draft could gain at that cost: k tokens drafted and every one of them accepted.
+For each prompt: plain, each setting, plain again. Prints for each temperature, setting and kind of prompt the
+median ratio of tokens per second to plain with its range, and beside it the ratio counted: passes by size at
+the costs measured at the start, which a slow moment of the machine does not touch. The settings are `auto`
+with each draft and with a random one that is good for nothing, lookup alone, and a fixed length.
 """
 
 import argparse
+import json
+import platform
 import statistics
 import sys
+import tempfile
 import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
 
 from prompts import PROMPTS
+from useless_draft import write_useless_draft
 
 from specchat.app.decoding.settings import Sampling
 from specchat.app.engine import Engine
 from specchat.app.events import Ask, Event, Failed, Finished, Load
 from specchat.app.requests import AnswerOptions, Drafting, LoadOptions, Turn
-from specchat.models.llama import Context
+from specchat.models.llama import Context, build, devices
+
+SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32)
+SWEEPS = 11
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One answer."""
+
+    temperature: float
+    kind: str
+    prompt: int
+    setting: str
+    tokens: int
+    tokens_per_second: float
+    ttft_s: float
+    drafted: int
+    accepted: int
+    outside: float
+    """Share of the time outside llama.cpp's passes."""
+    sizes: dict[int, int]
+    """Target passes by size."""
+    draft_passes: int
+    reason: str
+
+
+class Loaded:
+    """An engine with one draft, that counts its passes."""
+
+    def __init__(self, target: str, draft: str) -> None:
+        self._heard: list[Event] = []
+        self.engine = Engine(self._heard.append)
+        self.engine.load(Load(LoadOptions(target, draft, ctx_size=2048)))
+        if isinstance(self._heard[-1], Failed) or self.engine.pair is None:
+            sys.exit(str(self._heard[-1]))
+        assert self.engine.pair.draft is not None
+        self.target, self.draft = self.engine.pair.target.context, self.engine.pair.draft.context
+        self.sizes: Counter[int] = Counter()
+        self.draft_passes = 0
+        tree, draft_pass = self.target.decode_tree, self.draft.decode
+
+        def counted_tree(tokens: Sequence[int], parents: Sequence[int]) -> object:
+            self.sizes[len(tokens)] += 1
+            return tree(tokens, parents)
+
+        def counted_draft(tokens: Sequence[int], rows: int) -> object:
+            self.draft_passes += rows
+            return draft_pass(tokens, rows)
+
+        self.target.decode_tree = counted_tree  # type: ignore[method-assign,assignment]
+        self.draft.decode = counted_draft  # type: ignore[method-assign,assignment]
+
+    def answer(self, prompt: str, temperature: float, drafting: Drafting, tokens: int) -> Finished:
+        self.sizes.clear()
+        self.draft_passes = 0
+        self.target.truncate(0)
+        self.draft.truncate(0)
+        asked = AnswerOptions(Sampling(temperature=temperature), drafting, tokens)
+        self.engine.ask(Ask((Turn("user", prompt),), asked))
+        finished = self._heard[-1]
+        assert isinstance(finished, Finished), finished
+        self._heard.clear()
+        return finished
 
 
 def main() -> None:
@@ -26,68 +99,127 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("target")
-    parser.add_argument("draft")
+    parser.add_argument("drafts", nargs="+")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--temps", type=float, nargs="+", default=[0.0, 0.8])
     parser.add_argument("--kinds", nargs="+", choices=PROMPTS, default=list(PROMPTS))
-    parser.add_argument("--draft-max", type=int, default=4)
-    parser.add_argument("--speculate", choices=("auto", "always"), default="always")
-    parser.add_argument("--drafter", choices=("model", "lookup", "both"), default="model")
-    parser.add_argument("--temp", type=float, default=0.0)
-    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--tokens", type=int, default=160)
     parser.add_argument("--prompts", type=int, default=4)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument(
+        "--fixed", type=int, nargs="*", default=[], help="lengths of drafts that are always made"
+    )
     options = parser.parse_args()
 
-    heard: list[Event] = []
-    engine = Engine(heard.append)
-    engine.load(Load(LoadOptions(options.target, options.draft, ctx_size=2048)))
-    if isinstance(heard[-1], Failed):
-        sys.exit(heard[-1].message)
+    with tempfile.TemporaryDirectory() as folder:
+        useless = write_useless_draft(Path(options.target), Path(folder) / "useless.gguf")
+        pairs = {Path(draft).stem: Loaded(options.target, draft) for draft in [*options.drafts, useless]}
+    first = next(iter(pairs.values()))
+    settings = [(f"auto, {name}", pair, Drafting()) for name, pair in pairs.items()]
+    settings.append(("lookup alone", first, Drafting(drafter="lookup")))
+    settings += [
+        (f"always {length}", first, Drafting("always", "model", length, 0.0)) for length in options.fixed
+    ]
+    target_s, draft_s = measured_costs(first.target, {name: pair.draft for name, pair in pairs.items()})
+    results: list[Measured] = []
+    about = {
+        "date": date.today().isoformat(),
+        "machine": [*devices(0), platform.machine()],
+        "build": build(),
+        "target": Path(options.target).name,
+        "target_s": target_s,
+        "draft_s": draft_s,
+    }
 
-    def answer(prompt: str, speculate: str) -> Finished:
-        drafting = Drafting(speculate, options.drafter, options.draft_max)  # type: ignore[arg-type]
-        asked = AnswerOptions(Sampling(temperature=options.temp), drafting, options.tokens)
-        engine.ask(Ask((Turn("user", prompt),), asked))
-        finished = heard[-1]
-        assert isinstance(finished, Finished), finished
-        heard.clear()
-        return finished
-
-    pair = engine.pair
-    assert pair is not None
-    assert pair.draft is not None
-    print_costs(pair.target.context, pair.draft.context)
-    print(
-        f"{'kind':12} {'plain':>6} {'drafted':>8} {'ratio':>6} {'from':>6} {'to':>6} {'accepted':>9} {'outside':>8}"
-    )
-    for kind in options.kinds:
-        plain_rates, drafted_rates, ratios, accepted, outside = [], [], [], [], []
-        for prompt in PROMPTS[kind][: options.prompts]:
-            for _ in range(options.repeats):
-                plain, drafted = answer(prompt, "off").stats, answer(prompt, options.speculate).stats
-                assert plain.tokens_per_second
-                assert drafted.tokens_per_second
-                plain_rates.append(plain.tokens_per_second)
-                drafted_rates.append(drafted.tokens_per_second)
-                ratios.append(drafted.tokens_per_second / plain.tokens_per_second)
-                accepted.append(drafted.acceptance_rate or 0.0)
-                whole = drafted.target_s + drafted.draft_s + drafted.overhead_s
-                outside.append(drafted.overhead_s / whole)
-        print(
-            f"{kind:12} {statistics.median(plain_rates):6.1f} {statistics.median(drafted_rates):8.1f} "
-            f"{statistics.median(ratios):6.2f} {min(ratios):6.2f} {max(ratios):6.2f} "
-            f"{statistics.median(accepted):9.0%} {statistics.median(outside):8.1%}",
-            flush=True,
+    def run(
+        temperature: float, kind: str, number: int, setting: str, pair: Loaded, drafting: Drafting
+    ) -> None:
+        finished = pair.answer(PROMPTS[kind][number], temperature, drafting, options.tokens)
+        stats = finished.stats
+        whole = stats.target_s + stats.draft_s + stats.overhead_s
+        results.append(
+            Measured(
+                temperature,
+                kind,
+                number,
+                setting,
+                stats.completion_tokens,
+                stats.tokens_per_second or 0.0,
+                stats.ttft_s or 0.0,
+                stats.drafted,
+                stats.accepted,
+                stats.overhead_s / whole,
+                dict(pair.sizes),
+                pair.draft_passes,
+                stats.reason,
+            )
         )
 
+    for temperature in options.temps:
+        for kind in options.kinds:
+            for number in range(options.prompts):
+                run(temperature, kind, number, "plain", first, Drafting("off"))
+                for setting, pair, drafting in settings:
+                    run(temperature, kind, number, setting, pair, drafting)
+                run(temperature, kind, number, "plain", first, Drafting("off"))
+                options.out.write_text(
+                    json.dumps({**about, "answers": [asdict(one) for one in results]}, indent=1)
+                )
+            print(f"{time.strftime('%H:%M:%S')} temperature {temperature}: {kind} done", file=sys.stderr)
+        for setting, pair, _ in settings:
+            name = next(name for name, one in pairs.items() if one is pair)
+            print_table(results, temperature, setting, target_s, draft_s[name])
 
-SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16)
-SWEEPS = 25
+
+def print_table(
+    results: list[Measured], temperature: float, setting: str, target_s: dict[int, float], draft_s: float
+) -> None:
+    """One setting's ratios to plain, by kind."""
+    print(f"\ntemperature {temperature}, {setting}")
+    print(f"{'kind':12} {'ratio':>6} {'from':>6} {'to':>6} {'counted':>8} {'accepted':>9} {'outside':>8}")
+    medians: list[float] = []
+    all_counted: list[float] = []
+    for kind in dict.fromkeys(one.kind for one in results if one.temperature == temperature):
+        chosen = [one for one in results if (one.temperature, one.kind) == (temperature, kind)]
+        mine = [one for one in chosen if one.setting == setting]
+        ratios, counted = [], []
+        for one in mine:
+            plain = [
+                other.tokens_per_second
+                for other in chosen
+                if (other.setting, other.prompt) == ("plain", one.prompt)
+            ]
+            ratios.append(one.tokens_per_second / statistics.mean(plain))
+            passes = sum(count * cost(target_s, size) for size, count in one.sizes.items())
+            counted.append(one.tokens * target_s[1] / (passes + one.draft_passes * draft_s))
+        drafted, accepted = sum(one.drafted for one in mine), sum(one.accepted for one in mine)
+        medians.append(statistics.median(ratios))
+        all_counted.append(statistics.median(counted))
+        print(
+            f"{kind:12} {medians[-1]:6.2f} {min(ratios):6.2f} {max(ratios):6.2f} {all_counted[-1]:8.2f} "
+            f"{f'{accepted / drafted:.0%} of {drafted}' if drafted else '-':>9} "
+            f"{statistics.median(one.outside for one in mine):8.1%}"
+        )
+    print(
+        f"{'mean':12} {statistics.geometric_mean(medians):6.2f} {'':13} "
+        f"{statistics.geometric_mean(all_counted):8.2f}",
+        flush=True,
+    )
 
 
-def print_costs(target: Context, draft: Context) -> None:
-    """T(n), D, and what the two allow: every size once a sweep, so that a slow moment touches them all."""
+def cost(target_s: dict[int, float], size: int) -> float:
+    """Seconds of a pass of this size, on the line between the sizes that were measured."""
+    below = max((one for one in target_s if one <= size), default=1)
+    above = min((one for one in target_s if one >= size), default=below)
+    if above == below:
+        return target_s[below] * size / below
+    share = (size - below) / (above - below)
+    return target_s[below] + share * (target_s[above] - target_s[below])
+
+
+def measured_costs(target: Context, drafts: dict[str, Context]) -> tuple[dict[int, float], dict[str, float]]:
+    """T(n) and each D: every size once a sweep, so that a slow moment touches them all; printed with quartiles."""
     text = list(range(1000, 1200))
-    for context in (target, draft):
+    for context in (target, *drafts.values()):
         context.truncate(0)
         context.decode(text[:100], 0)
 
@@ -99,28 +231,26 @@ def print_costs(target: Context, draft: Context) -> None:
         return taken
 
     sweeps = [
-        ({size: seconds(target, size) for size in SIZES}, seconds(draft, 1), seconds(draft, 1))
+        (
+            {size: seconds(target, size) for size in SIZES},
+            {name: seconds(draft, 1) for name, draft in drafts.items()},
+        )
         for _ in range(SWEEPS)
     ]
-    ones = [costs[1] for costs, _, _ in sweeps]
-    drafts = [(first + second) / 2 for _, first, second in sweeps]
-    print(
-        f"T(1) = {spread([one * 1e3 for one in ones])} ms, D / T(1) = "
-        f"{spread([d / one for d, one in zip(drafts, ones, strict=True)])}; median (quartiles) of {SWEEPS} sweeps"
+    ones = [costs[1] for costs, _ in sweeps]
+    print(f"T(1) = {spread([1e3 * one for one in ones])} ms; median (quartiles) of {SWEEPS} sweeps")
+    for size in SIZES[1:]:
+        ratios = [costs[size] / costs[1] for costs, _ in sweeps]
+        print(f"T({size}) / T(1) = {spread(ratios)}: at most {size / statistics.median(ratios):.2f}x")
+    for name in drafts:
+        ratios = [ds[name] / one for (_, ds), one in zip(sweeps, ones, strict=True)]
+        print(f"D / T(1) = {spread(ratios)} with {name}")
+    for context in (target, *drafts.values()):
+        context.truncate(0)
+    return (
+        {size: statistics.median(costs[size] for costs, _ in sweeps) for size in SIZES},
+        {name: statistics.median(ds[name] for _, ds in sweeps) for name in drafts},
     )
-    for n in SIZES[1:]:
-        ratios = [costs[n] / costs[1] for costs, _, _ in sweeps]
-        drafted = [
-            n * one / (costs[n] + (n - 1) * d)
-            for (costs, _, _), one, d in zip(sweeps, ones, drafts, strict=True)
-        ]
-        looked_up = [n / ratio for ratio in ratios]
-        print(
-            f"T({n}) / T(1) = {spread(ratios)}: all of {n - 1} drafted tokens accepted gains "
-            f"{spread(drafted)}x with this draft, {spread(looked_up)}x with a free one"
-        )
-    target.truncate(0)
-    draft.truncate(0)
 
 
 def spread(values: list[float]) -> str:

@@ -233,7 +233,8 @@ class SpecchatApp(App[int]):
                     }[mode]
                 )
             case SetDraftMax(value=None):
-                self.say(f"At most {options.drafting.draft_max} draft tokens per pass.")
+                most = options.drafting.draft_max
+                self.say(f"At most {most} draft tokens per pass." if most else "As many draft tokens as pay.")
             case SetDraftMax(value=int(value)):
                 session.set_draft_max(value)
                 self.say(f"At most {value} draft tokens per pass from the next answer on.")

@@ -108,7 +108,7 @@ class AdaptivePacing:
             self._allowed[1:] = [self._may_run(size + 1) for size in range(1, self._longest + 1)]
         longest = int(np.flatnonzero(self._allowed)[-1])
         if longest == 0:
-            return self._nothing("strict: no pass of several tokens rounds like single ones at this depth")
+            return self._nothing("no pass of several tokens rounds like single ones at this depth")
         limit = min(limit, longest)
         if limit <= 0 or self._rounds % _PLAIN_EVERY == 1:
             return replace(self._last, steps=(), leaves=(), source=None)
@@ -260,9 +260,12 @@ class AdaptivePacing:
             survival: the chance that all before them are accepted.
             at_least: so many in any case.
         """
-        values = (
-            np.concatenate(([0.0], survival * np.cumsum(np.cumprod(chances)))) - dearer[: len(chances) + 1]
-        )
+        if not len(chances):
+            return 0, 0.0
+        values = np.zeros(len(chances) + 1)
+        np.cumsum(np.cumprod(chances), out=values[1:])
+        values *= survival
+        values -= dearer[: values.size]
         values[~self._allowed[: values.size]] = -np.inf
         values[:at_least] = -np.inf
         best = int(np.argmax(values))
@@ -288,14 +291,18 @@ class AdaptivePacing:
         reason = "the draft model drafts" if source == "model" else "the text repeats itself"
         if gain > 1.0:
             reason += f", lately {gain:.2f}x the plain speed"
-        if not self._allowed.all():
-            reason += f"; strict: passes of up to {int(np.flatnonzero(self._allowed)[-1]) + 1} tokens"
-        self._last = Proposal(steps, "drafting", reason, leaves, source)
+        self._last = Proposal(steps, "drafting", reason + self._strictness(), leaves, source)
         return self._last
 
     def _nothing(self, reason: str) -> Proposal:
-        self._last = Proposal((), "plain", reason)
+        self._last = Proposal((), "plain", reason + self._strictness())
         return self._last
+
+    def _strictness(self) -> str:
+        """What strict allows now, to go behind a reason."""
+        if self._allowed.all():
+            return ""
+        return f"; strict: passes of up to {int(np.flatnonzero(self._allowed)[-1]) + 1} tokens"
 
     def _why_not(self, value: float, target_s: Values) -> str:
         draft_s = self._learned.costs.draft
