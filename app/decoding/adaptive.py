@@ -35,6 +35,9 @@ _PROBE_SHARE = 0.01
 _READING = 0.2
 """What a token costs to read among others, in draft passes, at the most."""
 
+_IMPASSABLE = 100.0
+"""A pass of a size that is not allowed counts as if it took so many plain ones longer."""
+
 _BEST_CHANCE = 0.985
 """If not even drafts accepted so often would pay, none is tried."""
 
@@ -181,8 +184,10 @@ class AdaptivePacing:
             self._solve_again = self._rounds + _TABLE_EVERY
         table = self._tables.get(self._region)
         if table is None or not 1.0 / _TABLE_RATE < rate / table.rate < _TABLE_RATE:
+            passable = target_s.copy()
+            passable[1:][~self._allowed[: target_s.size - 1]] += _IMPASSABLE * target_s[1]
             table = self._tables[self._region] = StopTable(
-                target_s,
+                passable,
                 learned.costs.draft,
                 rate,
                 learned.calibration.chances,

@@ -218,6 +218,15 @@ def test_drafts_pay_where_few_sizes_are_allowed():
     assert played.speed > 2
 
 
+@pytest.mark.parametrize("size", [4, 8, 16])
+@pytest.mark.parametrize(("costs", "draft_s"), [(FLAT, 0.05), (AMX, 0.2)])
+def test_where_only_one_size_is_allowed_no_draft_is_begun_that_would_not_reach_it(
+    size: int, costs: dict[int, float], draft_s: float
+):
+    for places in (sure(COUNT), useless(COUNT, 0.3)):
+        assert World(TEXT, places, costs, draft_s).play(allowed=lambda n: n in (1, size)).speed > 0.97
+
+
 def test_where_no_size_is_allowed_it_says_so():
     played = World(TEXT, sure(COUNT), FLAT, 0.05).play(allowed=lambda size: size == 1)
     assert set(played.drafted) == {0}
