@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from .calibration import StopTable, band
+from .calibration import StopTable, Successions, band
 from .drafters import Drafter, Source, Step
 from .learned import Learned
 from .pacing import Leaf, Proposal, any_size
@@ -34,6 +34,9 @@ _PROBE_SHARE = 0.01
 
 _READING = 0.2
 """What a token costs to read among others, in draft passes, at the most."""
+
+_IMPASSABLE = 100.0
+"""A pass of a size that is not allowed counts as if it took so many plain ones longer."""
 
 _BEST_CHANCE = 0.985
 """If not even drafts accepted so often would pay, none is tried."""
@@ -74,6 +77,7 @@ class AdaptivePacing:
             allowed: whether the target may run a pass over so many tokens now.
         """
         self._learned = learned
+        learned.successions = Successions()  # how sure a draft is of one text says nothing of another
         self._model, self._lookup = model, lookup
         self._longest, self._branches = longest, branches
         self._may_run = allowed
@@ -181,8 +185,10 @@ class AdaptivePacing:
             self._solve_again = self._rounds + _TABLE_EVERY
         table = self._tables.get(self._region)
         if table is None or not 1.0 / _TABLE_RATE < rate / table.rate < _TABLE_RATE:
+            passable = target_s.copy()
+            passable[1:][~self._allowed[: target_s.size - 1]] += _IMPASSABLE * target_s[1]
             table = self._tables[self._region] = StopTable(
-                target_s,
+                passable,
                 learned.costs.draft,
                 rate,
                 learned.calibration.chances,
@@ -239,12 +245,15 @@ class AdaptivePacing:
             for token, confidence in step.others:
                 chance = refused_here * self._learned.leaves.chance(_beside(step, confidence))
                 options.append((chance, Leaf(place, token)))
+        if not options:
+            return ()
         options.sort(key=lambda option: -option[0])
         options = options[:most]
-        gains = np.cumsum([chance for chance, _ in options])
-        costs = dearer[length + 1 : length + 1 + len(options)] - dearer[length]
-        best = int(np.argmax(gains - costs))
-        return tuple(leaf for _, leaf in options[: best + 1]) if gains[best] > costs[best] else ()
+        sizes = slice(length + 1, length + 1 + len(options))
+        values = np.cumsum([chance for chance, _ in options]) - (dearer[sizes] - dearer[length])
+        values[~self._allowed[sizes]] = -np.inf
+        best = int(np.argmax(values))
+        return tuple(leaf for _, leaf in options[: best + 1]) if values[best] > 0.0 else ()
 
     def _best_length(
         self, chances: Sequence[float], dearer: Values, survival: float = 1.0, *, at_least: int = 0

@@ -10,8 +10,11 @@ import numpy.typing as npt
 
 Seconds = npt.NDArray[np.float64]
 
-_LEVEL_STEP, _SHAPE_STEP = 0.1, 0.15
-"""How far one pass moves what is known: of all sizes together, and of its own."""
+_LEVEL_STEP, _SHAPE_STEP = 0.1, 0.03
+"""How far one pass moves what is known: of all sizes together, and of its own, at the least."""
+
+_MEASURED = 32
+"""What was measured at the start counts as so many passes."""
 
 _MOST_SURPRISE = 0.5
 """A pass that took more or less than e to this power times the expected counts as if it were that."""
@@ -28,6 +31,7 @@ class Costs:
     def __init__(self, target_s: Mapping[int, float], draft_s: float | None, *, frozen: bool = False) -> None:
         """Begin with measured seconds, by pass size, one token's at least; `frozen` ones never change."""
         self._shape = dict(target_s)
+        self._seen = dict.fromkeys(target_s, _MEASURED)
         self._draft_s = draft_s
         self._level = 1.0
         self._frozen = frozen
@@ -60,13 +64,14 @@ class Costs:
         """Learn from a target pass."""
         if self._frozen or seconds <= 0.0:
             return
-        if size not in self._shape:
-            self._shape[size] = seconds / self._level
-        else:
-            surprise = _surprise(seconds, self._shape[size] * self._level)
+        expected = float(self.target(size)[size])
+        surprise = _surprise(seconds, expected)
+        known = self._shape.get(size, expected / self._level)
+        seen = self._seen[size] = self._seen.get(size, 0) + 1
+        if seen > 1:
             self._level *= math.exp(_LEVEL_STEP * surprise)
-            if size != 1:  # the size that the others are relative to
-                self._shape[size] *= math.exp(_SHAPE_STEP * surprise)
+        if size != 1:  # the size that the others are relative to
+            self._shape[size] = known * math.exp(max(_SHAPE_STEP, 1.0 / seen) * surprise)
         self._sizes = np.empty(0)
 
     def observe_draft(self, seconds: float) -> None:

@@ -106,7 +106,7 @@ class HitRates:
         """
         kind = int(begins), int(given), bisect.bisect_right(_LENGTHS, matched) - 1
         rate = float(self._hits[kind] / self._weights[kind])
-        return rate - _CAUTION * math.sqrt(rate * (1.0 - rate) / float(self._weights[kind]))
+        return max(0.0, rate - _CAUTION * math.sqrt(rate * (1.0 - rate) / float(self._weights[kind])))
 
     def observe(self, matched: int, given: bool, begins: bool, hit: bool) -> None:
         """Learn from one token that came."""

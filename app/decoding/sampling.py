@@ -44,7 +44,7 @@ class Distribution:
         """The probability of one token."""
         if self.tokens.size == 1:
             return float(self.probabilities[0]) if self.tokens[0] == token else 0.0
-        found = np.flatnonzero(self.tokens == token)
+        found = (self.tokens == token).nonzero()[0]
         return float(self.probabilities[found[0]]) if found.size else 0.0
 
     def sharpened(self, power: float) -> Distribution:
@@ -60,7 +60,7 @@ class Distribution:
         """The token at this point, 0 <= uniform < 1, of the cumulative distribution."""
         if self.tokens.size == 1:
             return int(self.tokens[0])
-        index = int(np.searchsorted(np.cumsum(self.probabilities), uniform, side="right"))
+        index = int(self.probabilities.cumsum().searchsorted(uniform, side="right"))
         return int(self.tokens[min(index, self.tokens.size - 1)])
 
 

@@ -78,7 +78,7 @@ def test_a_prompt_can_come_from_standard_input(tiny_pair: TinyPair):
 
 
 def test_verify_compares_plain_and_drafted(tiny_pair: TinyPair):
-    done = run(tiny_pair, "-p", "hello", "--json", "--verify", "--draft-p-min", 0)
+    done = run(tiny_pair, "-p", "hello", "--json", "--verify", "--speculate", "always", "--draft-p-min", 0)
     told = json.loads(done.stdout)
     assert done.returncode == 0
     assert told["verify"]["equal"] is True

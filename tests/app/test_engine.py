@@ -37,9 +37,9 @@ class Driven:
     def _cancelled(self) -> bool:
         return self.cancel_after is not None and len(self.events) >= self.cancel_after
 
-    def load(self, options: LoadOptions) -> list[Event]:
+    def load(self, options: LoadOptions, **drafting) -> list[Event]:
         self.events.clear()
-        self.engine.load(Load(options))
+        self.engine.load(Load(options, Drafting(**drafting)))
         return list(self.events)
 
     def ask(
@@ -92,9 +92,15 @@ def test_loading_tells_its_progress_and_what_is_loaded(tiny_pair: TinyPair):
 
 def test_without_a_draft_the_state_says_why_nothing_is_drafted(tiny_pair: TinyPair):
     driven = Driven()
-    loaded = driven.load(LoadOptions(str(tiny_pair.target), threads=1))[-1]
+    alone = LoadOptions(str(tiny_pair.target), threads=1)
+    loaded = driven.load(alone, drafter="model")[-1]
     assert isinstance(loaded, Loaded)
     assert (loaded.state, loaded.reason) == ("plain", "no draft loaded")
+    assert driven.ask(HELLO, options(5, drafter="model")).stats.reason == "no draft loaded"
+    # The text so far can be drafted from all the same.
+    loaded = driven.load(alone)[-1]
+    assert isinstance(loaded, Loaded)
+    assert (loaded.state, loaded.reason) == ("drafting", "ready")
     driven.engine.close()
 
 
@@ -125,9 +131,9 @@ def test_the_first_answer_tells_the_whole_prompts_prefill_on_both_contexts(drive
 
 
 def test_a_second_turn_prefills_only_what_is_new_on_both_contexts(driven: Driven):
-    first = driven.ask(HELLO, options())
+    first = driven.ask(HELLO, options(drafter="model"))
     turns = (*HELLO, Turn("assistant", first.text, first.token_ids), Turn("user", "and then?"))
-    second = driven.ask(turns, options())
+    second = driven.ask(turns, options(drafter="model"))
     # New are the turn's closing tokens, the question, and the answer's opening: one byte a token, and
     # one for each of the three special tokens. The last token waits for the first round.
     new = 1 + len("\n") + 1 + len("user\nand then?") + 1 + len("\n") + 1 + len("assistant\n")

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchat.app.decoding.acceptance import residual, speculative
+from specchat.app.decoding.acceptance import acceptance_chance, residual, speculative
 from specchat.app.decoding.sampling import Distribution
 
 VOCABULARY = 8
@@ -37,6 +37,16 @@ def test_accepted_and_replaced_tokens_together_are_distributed_as_the_target(
     kept = np.minimum(dense(p), dense(q))
     together = kept + (1 - kept.sum()) * dense(residual(p, q))
     np.testing.assert_allclose(together, dense(p), atol=1e-9)
+
+
+@given(p=distributions(), q=distributions())
+def test_the_chance_of_acceptance_is_what_the_two_have_in_common(p: Distribution, q: Distribution):
+    """Token by token: that it is drawn from the draft, times that it is then accepted."""
+    expected = sum(
+        q.probability(token) * min(1.0, p.probability(token) / q.probability(token))
+        for token in q.tokens.tolist()
+    )
+    assert acceptance_chance(p, q) == pytest.approx(expected)
 
 
 @given(p=distributions(), q=distributions(), seed=st.integers(0, 2**32))

@@ -1,50 +1,29 @@
+from itertools import islice
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchat.app.decoding.drafters import FirstOf, LookupDrafter, ModelDrafter, NoDrafter
+from specchat.app.decoding.drafters import ModelDrafter, Step, argmax
 from specchat.app.decoding.sampling import Sampler, Sampling
 from specchat.models.llama import Context
+from tests.app.decoding.scripted import Ending, fresh_row
 
 GREEDY = Sampler(Sampling(temperature=0.0))
+WARM = Sampler(Sampling(temperature=1.5, top_k=5, top_p=1.0, min_p=0.0))
 
 
-def scanned(text: list[int], limit: int, longest: int = 4, shortest: int = 2) -> tuple[int, ...]:
-    """What a lookup has to propose, by scanning the whole text."""
-    for length in range(longest, shortest - 1, -1):
-        for start in range(len(text) - length - 1, -1, -1):
-            if length < len(text) and text[start : start + length] == text[-length:]:
-                going_on = list(text)
-                for place in range(limit):
-                    going_on.append(going_on[start + length + place])
-                return tuple(going_on[len(text) :])
-    return ()
+def model_drafter(context: Context, text: list[int], sampler: Sampler = GREEDY, **more) -> ModelDrafter:
+    return ModelDrafter(context, text, sampler, np.random.default_rng(0), **more)
 
 
-@given(text=st.lists(st.integers(0, 3), max_size=60), cut=st.integers(0, 60), limit=st.integers(1, 9))
-def test_a_lookup_proposes_what_a_scan_of_the_text_finds(text: list[int], cut: int, limit: int):
-    drafter = LookupDrafter(text[:cut])
-    for token in text[cut:]:
-        drafter.observe([token])
-    assert scanned(text, limit) == drafter.propose(limit).tokens
+def steps_of(drafter: ModelDrafter, count: int) -> list[Step]:
+    return list(islice(drafter.draft(), count))
 
 
-def test_a_lookup_goes_on_in_a_loop():
-    assert LookupDrafter([1, 2, 3, 1, 2, 3, 1, 2, 3]).propose(7).tokens == (1, 2, 3, 1, 2, 3, 1)
-
-
-def test_a_lookup_is_certain_of_what_it_proposes():
-    proposal = LookupDrafter([1, 2, 3, 1, 2]).propose(1)
-    assert [q.tokens.tolist() for q in proposal.distributions] == [[3]]
-    assert [q.probabilities.tolist() for q in proposal.distributions] == [[1.0]]
-
-
-def test_the_first_drafter_with_a_proposal_is_taken():
-    both = FirstOf(NoDrafter(), LookupDrafter([5, 6, 7, 5, 6]))
-    assert both.propose(1).tokens == (7,)
-    both.observe([8])
-    assert both.propose(3).tokens == ()
+def tokens_of(drafter: ModelDrafter, count: int) -> list[int]:
+    return [step.token for step in steps_of(drafter, count)]
 
 
 def greedy_continuation(context: Context, text: list[int], count: int) -> list[int]:
@@ -62,83 +41,147 @@ def test_a_model_drafts_its_own_greedy_continuation(contexts: tuple[Context, Con
     text = [10, 20, 30, 40]
     expected = greedy_continuation(context, text, 5)
     context.truncate(0)
-    drafter = ModelDrafter(context, text, GREEDY, np.random.default_rng(0))
-    assert tuple(expected) == drafter.propose(5).tokens
+    assert expected == tokens_of(model_drafter(context, text), 5)
 
 
 @given(kept=st.integers(0, 5), wrong=st.integers(0, 255))
 def test_a_model_drafts_on_from_what_was_kept(kept: int, wrong: int, models):
     context = Context(models[1], size=64, threads=1, chunk=64)
     text = [10, 20, 30, 40]
-    drafter = ModelDrafter(context, text, GREEDY, np.random.default_rng(0))
-    proposed = drafter.propose(5).tokens
+    drafter = model_drafter(context, text)
+    proposed = tokens_of(drafter, 5)
     now = [*text, *proposed[:kept], wrong]
     drafter.observe(now[4:])
     assert now[: len(context.tokens)] == context.tokens
-    found = drafter.propose(4).tokens
-    assert tuple(greedy_continuation(context, now, 4)) == found
+    # The last token proposed was not fed to the model: what is kept may be one more than its cache holds.
+    assert len(context.tokens) >= 4 + min(kept, 4)
+    assert greedy_continuation(context, now, 4) == tokens_of(drafter, 4)
     context.close()
 
 
-def test_a_draft_stops_at_a_token_it_doubts(contexts: tuple[Context, Context]):
+def test_a_draft_that_comes_to_nothing_is_forgotten(contexts: tuple[Context, Context]):
     _, context = contexts
-    sure = ModelDrafter(context, [1, 2, 3], GREEDY, np.random.default_rng(0), p_min=0.0)
-    assert len(sure.propose(6).tokens) == 6
-    context.truncate(0)
-    doubting = ModelDrafter(context, [1, 2, 3], GREEDY, np.random.default_rng(0), p_min=1.0)
-    assert doubting.propose(6).tokens == ()
+    drafter = model_drafter(context, [10, 20, 30, 40])
+    proposed = tokens_of(drafter, 5)
+    drafter.observe(())
+    assert context.tokens == [10, 20, 30, 40]
+    assert proposed == tokens_of(drafter, 5)
+
+
+def test_a_token_is_drafted_only_when_it_is_asked_for(contexts: tuple[Context, Context]):
+    _, context = contexts
+    drafted = model_drafter(context, [1, 2, 3]).draft()
+    assert context.tokens == []
+    for count in range(3):
+        next(drafted)
+        assert len(context.tokens) == 3 + count
+
+
+def test_the_seconds_of_drafts_are_those_of_the_passes(contexts: tuple[Context, Context]):
+    _, context = contexts
+    before = context.pass_s
+    drafter = model_drafter(context, [1, 2, 3])
+    steps_of(drafter, 3)
+    assert drafter.pass_s == context.pass_s > before
+
+
+def test_confidence_is_the_chance_among_the_ten_likeliest_and_others_are_the_next_two(
+    contexts: tuple[Context, Context],
+):
+    _, context = contexts
+    (step,) = steps_of(model_drafter(context, [1, 2, 3]), 1)
+    row = fresh_row(context, [1, 2, 3]).astype(np.float64)
+    order = np.argsort(-row)[:10]
+    chances = np.exp(row[order] - row[order[0]])
+    chances /= chances.sum()
+    assert step.token == order[0]
+    assert step.confidence == pytest.approx(chances[0], rel=1e-4)
+    assert [token for token, _ in step.others] == order[1:3].tolist()
+    assert [chance for _, chance in step.others] == pytest.approx(chances[1:3], rel=1e-4)
 
 
 def test_a_sampled_draft_gives_the_distribution_each_token_was_drawn_from(
     contexts: tuple[Context, Context],
 ):
     _, context = contexts
-    sampler = Sampler(Sampling(temperature=1.5, top_k=5, top_p=1.0, min_p=0.0))
-    proposal = ModelDrafter(context, [1, 2, 3], sampler, np.random.default_rng(0)).propose(4)
-    assert len(proposal.tokens) == len(proposal.distributions) == 4
-    assert all(
-        q.probability(token) > 0 and q.tokens.size == 5
-        for token, q in zip(proposal.tokens, proposal.distributions, strict=True)
-    )
+    steps = steps_of(model_drafter(context, [1, 2, 3], WARM), 20)
+    for step in steps:
+        assert step.distribution.probability(step.token) > 0
+        assert step.distribution is step.unsharpened
+        assert step.distribution.tokens.size == 5
+        assert step.token not in {token for token, _ in step.others}
+        assert step.surest >= max(chance for _, chance in step.others)
+    assert any(step.confidence < step.surest for step in steps)
+    assert any(step.confidence == step.surest for step in steps)
+
+
+def test_a_sharpened_draft_keeps_its_own_distribution_beside_the_one_it_was_drawn_from(
+    contexts: tuple[Context, Context],
+):
+    _, context = contexts
+    asked: list[float] = []
+
+    def sharpness(confidence: float) -> float:
+        asked.append(confidence)
+        return 3.0
+
+    steps = steps_of(model_drafter(context, [1, 2, 3], WARM, sharpness=sharpness), 6)
+    assert asked == [step.surest for step in steps]
+    for step in steps:
+        assert step.unsharpened is not None
+        expected = step.unsharpened.probabilities**3
+        np.testing.assert_allclose(step.distribution.probabilities, expected / expected.sum())
 
 
 def test_an_argmax_draft_is_certain_at_any_temperature(contexts: tuple[Context, Context]):
     _, context = contexts
     sampler = Sampler(Sampling(temperature=1.0, top_k=5))
-    drafter = ModelDrafter(context, [1, 2, 3], sampler, np.random.default_rng(0), argmax=True)
-    proposal = drafter.propose(4)
-    assert [q.tokens.size for q in proposal.distributions] == [1] * 4
-    assert tuple(greedy_continuation(context, [1, 2, 3], 4)) == proposal.tokens
+    steps = steps_of(model_drafter(context, [1, 2, 3], sampler, sharpness=argmax), 4)
+    assert [step.distribution.tokens.size for step in steps] == [1] * 4
+    assert greedy_continuation(context, [1, 2, 3], 4) == [step.token for step in steps]
 
 
 def test_a_draft_ends_at_the_end_of_its_context(models):
     context = Context(models[1], size=8, threads=1, chunk=64)
-    drafter = ModelDrafter(context, [1, 2, 3, 4, 5, 6], GREEDY, np.random.default_rng(0))
-    assert len(drafter.propose(9).tokens) == 3
+    assert len(tokens_of(model_drafter(context, [1, 2, 3, 4, 5, 6]), 9)) == 3
     assert len(context.tokens) == 8
     context.close()
 
 
+def test_a_draft_ends_with_the_answer(contexts: tuple[Context, Context]):
+    _, context = contexts
+    expected = greedy_continuation(context, [1, 2, 3], 4)
+    context.truncate(0)
+    ending = Ending(context, expected[2])
+    assert expected[: expected.index(expected[2]) + 1] == tokens_of(model_drafter(ending, [1, 2, 3]), 9)
+
+
 def test_a_token_the_draft_does_not_have_is_never_fed_to_it(contexts: tuple[Context, Context]):
     _, context = contexts
-    drafter = ModelDrafter(context, [1, 2, 3], GREEDY, np.random.default_rng(0))
+    drafter = model_drafter(context, [1, 2, 3])
     drafter.observe([context.model.vocabulary_size + 5])
-    assert drafter.propose(4).tokens == ()
+    assert tokens_of(drafter, 4) == []
+
+
+def test_a_token_the_target_does_not_have_is_never_proposed(contexts: tuple[Context, Context]):
+    _, context = contexts
+    likeliest = greedy_continuation(context, [1, 2, 3], 1)[0]
+    context.truncate(0)
+    drafter = model_drafter(context, [1, 2, 3], vocabulary_size=likeliest)
+    steps = steps_of(drafter, 5)
+    assert all(step.token < likeliest for step in steps)
+    assert all(token < likeliest for step in steps for token, _ in step.others)
 
 
 def test_a_draft_far_behind_catches_up_a_pass_at_a_time(contexts: tuple[Context, Context]):
     _, context = contexts
     text = np.random.default_rng(3).integers(0, 256, 3 * context.chunk + 5).tolist()
-    drafter = ModelDrafter(context, text, GREEDY, np.random.default_rng(0))
+    drafter = model_drafter(context, text)
     held = []
-    while not (proposal := drafter.propose(2)).tokens:
+    assert drafter.behind == len(text) - 1
+    while not (tokens := tokens_of(drafter, 2)):
         held.append(len(context.tokens))
+        assert drafter.behind == len(text) - 1 - held[-1]
     assert held == [context.chunk, 2 * context.chunk, 3 * context.chunk]
-    assert tuple(greedy_continuation(context.fresh(512), text[-60:], 2))  # the tiny model runs
-    assert len(proposal.tokens) == 2
-
-
-@pytest.mark.parametrize("drafter", [NoDrafter(), LookupDrafter([1, 2])])
-def test_drafters_without_a_model_spend_no_passes(drafter):
-    drafter.propose(4)
-    assert drafter.pass_s == 0
+    assert drafter.behind == 0
+    assert tokens[0] == int(np.argmax(fresh_row(context, text)))

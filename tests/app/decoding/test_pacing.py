@@ -1,4 +1,10 @@
-from specchat.app.decoding.pacing import Baseline, FixedPacing, GuardedPacing, PlainPacing
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from specchat.app.decoding.drafters import Step
+from specchat.app.decoding.pacing import Baseline, FixedPacing, PlainPacing
+from specchat.app.decoding.sampling import Distribution
 from specchat.app.decoding.stats import Emitted, Round
 
 
@@ -8,6 +14,8 @@ def a_round(*, proposed: int = 0, emitted: int = 1, wall_s: float = 1.0, draft_s
         proposed=proposed,
         accepted=max(0, emitted - 1),
         tested=proposed,
+        leaves_tested=0,
+        leaf_accepted=False,
         target_s=wall_s - draft_s,
         draft_s=draft_s,
         wall_s=wall_s,
@@ -17,10 +25,31 @@ def a_round(*, proposed: int = 0, emitted: int = 1, wall_s: float = 1.0, draft_s
     )
 
 
-def measured_baseline(seconds: float = 1.0) -> Baseline:
-    baseline = Baseline()
-    baseline.observe(a_round(wall_s=seconds))
-    return baseline
+class Counting:
+    """A drafter that counts up, and knows how sure it is of each token."""
+
+    source = "model"
+    behind = 0
+
+    def __init__(self, first: int, confidences: Sequence[float], pass_s: float = 0.0) -> None:
+        self.first, self.confidences, self.pass_s = first, confidences, pass_s
+        self.observed: list[list[int]] = []
+        self.drafted = 0
+
+    def observe(self, tokens: Sequence[int]) -> None:
+        self.observed.append(list(tokens))
+
+    def draft(self) -> Iterator[Step]:
+        for count, confidence in enumerate(self.confidences):
+            self.drafted += 1
+            yield Step(self.first + count, Distribution.certain(self.first + count), confidence)
+
+
+def drafting(pacing: FixedPacing, limit: int = 9) -> list[int]:
+    """What a second round has tested: the first is plain."""
+    pacing.propose(limit)
+    pacing.observe(a_round(), [])
+    return [step.token for step in pacing.propose(limit).steps]
 
 
 def test_there_is_no_baseline_before_a_plain_round():
@@ -46,112 +75,53 @@ def test_seconds_spent_on_a_draft_that_came_to_nothing_are_not_the_baselines():
 
 
 def test_plain_pacing_says_its_reason_and_drafts_nothing():
-    plan = PlainPacing("no draft loaded").plan(9)
-    assert (plan.length, plan.state, plan.reason) == (0, "plain", "no draft loaded")
+    pacing = PlainPacing("no draft loaded")
+    proposal = pacing.propose(9)
+    assert (proposal.steps, proposal.leaves) == ((), ())
+    assert (proposal.state, proposal.reason) == ("plain", "no draft loaded")
+    assert not pacing.reads_prompt
+    assert pacing.draft_s == 0.0
 
 
-def test_a_fixed_length_is_cut_to_the_limit_and_measures_the_baseline_now_and_then():
-    pacing = FixedPacing(4, "why")
+@pytest.mark.parametrize(("limit", "length"), [(9, 4), (3, 3), (0, 0)])
+def test_a_fixed_length_is_cut_to_the_limit(limit: int, length: int):
+    assert len(drafting(FixedPacing([Counting(1, [1.0] * 9)], 4, 0.0, "why"), limit)) == length
+
+
+def test_a_fixed_length_measures_the_baseline_now_and_then():
+    pacing = FixedPacing([Counting(1, [1.0] * 9)], 4, 0.0, "why")
     lengths = []
     for _ in range(70):
-        lengths.append(pacing.plan(3).length)
-        pacing.observe(a_round())
+        lengths.append(len(pacing.propose(3).steps))
+        pacing.observe(a_round(), [])
     assert [index for index, length in enumerate(lengths) if length == 0] == [0, 32, 64]
     assert set(lengths) == {0, 3}
 
 
-def drafted(pacing: GuardedPacing, rounds: int, **like) -> list[int]:
-    lengths = []
-    for _ in range(rounds):
-        lengths.append(pacing.plan(32).length)
-        pacing.observe(a_round(proposed=lengths[-1], **like) if lengths[-1] else a_round())
-    return lengths
+def test_a_fixed_length_ends_before_a_token_that_the_draft_doubts():
+    assert drafting(FixedPacing([Counting(1, [0.9, 0.5, 0.4, 0.9])], 4, 0.5, "")) == [1, 2]
+    assert drafting(FixedPacing([Counting(1, [0.9, 0.5, 0.4, 0.9])], 4, 1.0, "")) == []
 
 
-def test_drafting_that_pays_goes_on():
-    pacing = GuardedPacing(4, measured_baseline())
-    lengths = drafted(pacing, 100, emitted=4, wall_s=2.0)
-    assert lengths.count(0) == 4  # the baseline, once in 32 rounds
-    assert pacing.plan(4).state == "drafting"
-    assert "2.00x" in pacing.plan(4).reason
+def test_no_token_more_is_drafted_than_the_length_asks_for():
+    drafter = Counting(1, [1.0] * 9)
+    drafting(FixedPacing([drafter], 4, 0.0, ""))
+    assert drafter.drafted == 4
 
 
-def test_drafting_that_does_not_pay_is_paused_and_says_so():
-    pacing = GuardedPacing(4, measured_baseline())
-    lengths = drafted(pacing, 37, emitted=2, wall_s=3.0)
-    assert lengths == [0, 4, 4, 4, 4] + [0] * 32
-    pacing = GuardedPacing(4, measured_baseline())
-    drafted(pacing, 5, emitted=2, wall_s=3.0)
-    plan = pacing.plan(4)
-    assert (plan.length, plan.state) == (0, "plain")
-    assert "0.67x" in plan.reason
-    assert "in 32 tokens" in plan.reason
+def test_the_first_drafter_with_a_proposal_is_taken():
+    nothing, doubtful, sure = Counting(1, []), Counting(10, [0.1]), Counting(20, [0.9, 0.9])
+    assert drafting(FixedPacing([nothing, doubtful, sure], 4, 0.5, "")) == [20, 21]
+    assert drafting(FixedPacing([sure, doubtful], 4, 0.0, "")) == [20, 21]
 
 
-def test_each_pause_that_follows_a_failed_trial_is_twice_as_long():
-    lengths = drafted(GuardedPacing(4, measured_baseline()), 300, emitted=2, wall_s=3.0)
-    trials = [index for index, length in enumerate(lengths) if length]
-    assert trials == [1, 2, 3, 4, 37, 38, 39, 40, 105, 106, 107, 108, 237, 238, 239, 240]
+def test_every_drafter_hears_what_stands_whoever_has_drafted():
+    drafters = [Counting(1, []), Counting(2, [1.0])]
+    pacing = FixedPacing(drafters, 4, 0.0, "")
+    pacing.observe(a_round(emitted=2), [])
+    pacing.forget()
+    assert [drafter.observed for drafter in drafters] == [[[1, 1], []]] * 2
 
 
-def test_a_trial_that_pays_ends_the_doubling():
-    pacing = GuardedPacing(4, measured_baseline())
-    drafted(pacing, 37, emitted=2, wall_s=3.0)
-    drafted(pacing, 4, emitted=4, wall_s=2.0)
-    # Two bad rounds outweigh two good ones; the pause that follows is the first one's 32, not 64.
-    assert drafted(pacing, 35, emitted=1, wall_s=4.0) == [4, 4] + [0] * 32 + [4]
-
-
-def test_where_no_draft_could_pay_two_rounds_show_it():
-    pacing = GuardedPacing(4, measured_baseline())
-    lengths = drafted(pacing, 100, emitted=5, wall_s=5.5)
-    assert [index for index, length in enumerate(lengths) if length] == [1, 2]
-    assert "5.5 plain passes" in pacing.plan(4).reason
-    assert pacing.rests_long
-    drafted(pacing, 300)
-    assert not pacing.rests_long
-
-
-def test_where_drafting_has_paid_two_dear_rounds_cost_a_short_pause_only():
-    pacing = GuardedPacing(4, measured_baseline())
-    drafted(pacing, 10, emitted=4, wall_s=2.0)
-    assert drafted(pacing, 35, emitted=4, wall_s=9.0)[:2] == [4, 4]
-    assert pacing.plan(4).length == 4
-
-
-def test_rounds_that_had_nothing_to_draft_are_not_held_against_drafting():
-    pacing = GuardedPacing(4, measured_baseline())
-    for _ in range(50):
-        assert pacing.plan(4).state == "drafting"
-        pacing.observe(a_round(proposed=0, wall_s=1.2))
-
-
-def test_a_pause_is_counted_by_rounds_and_not_by_the_clock():
-    pacing = GuardedPacing(4, measured_baseline())
-    drafted(pacing, 5, emitted=2, wall_s=3.0)
-    for left in range(32, 0, -1):
-        assert f"in {left} tokens" in pacing.plan(4).reason
-        pacing.observe(a_round(wall_s=1000.0))
-    assert pacing.plan(4).length == 4
-    assert pacing.plan(4).state == "drafting"
-    assert pacing.plan(4).reason == "trying up to 4 tokens a pass again"
-
-
-def test_a_target_that_is_fast_already_is_said_to_be():
-    slow, fast = GuardedPacing(4, measured_baseline(0.1)), GuardedPacing(4, measured_baseline(0.01))
-    drafted(slow, 5, emitted=2, wall_s=0.3)
-    drafted(fast, 5, emitted=2, wall_s=0.03)
-    assert "a target this fast gains little" not in slow.plan(4).reason
-    assert "a target this fast gains little" in fast.plan(4).reason
-
-
-def test_rounds_that_could_not_pay_weigh_as_much_as_those_that_did():
-    pacing = GuardedPacing(4, measured_baseline())
-    drafted_rounds = 0
-    for number in range(100):
-        planned = pacing.plan(32).length
-        drafted_rounds += planned > 0
-        dear = number % 2 == 0
-        like = {"emitted": 1, "wall_s": 6.0} if dear else {"emitted": 3, "wall_s": 2.8}
-        pacing.observe(a_round(proposed=planned, **like) if planned else a_round())
-    assert drafted_rounds <= 8  # four that are weighed, and a second trial after the first pause
+def test_the_seconds_of_all_drafters_count():
+    assert FixedPacing([Counting(1, [], pass_s=1.0), Counting(1, [], pass_s=2.0)], 4, 0.0, "").draft_s == 3.0

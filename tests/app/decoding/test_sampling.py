@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from specchat.app.decoding.sampling import Distribution, Sampler, Sampling, confidence, likeliest
+from specchat.app.decoding.sampling import Distribution, Sampler, Sampling, likeliest
 
 OPEN = Sampling(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0)
 
@@ -121,8 +121,59 @@ def test_a_token_that_was_left_out_has_probability_zero():
     assert Distribution(np.array([7]), np.array([1.0])).probability(8) == 0.0
 
 
-def test_confidence_is_the_likeliest_tokens_share_among_ten():
+def test_an_outlook_says_how_sure_a_row_is_among_its_ten_likeliest():
     row = np.zeros(2000, np.float32)
-    assert confidence(row) == pytest.approx(0.1)
+    greedy = Sampler(Sampling(temperature=0.0))
+    assert greedy.outlook(row, []).chances.tolist() == pytest.approx([0.1] * 10)
     row[3] = 50
-    assert confidence(row) == pytest.approx(1.0)
+    outlook = greedy.outlook(row, [])
+    assert outlook.tokens[0] == 3
+    assert outlook.chances[0] == pytest.approx(1.0)
+    assert outlook.tokens.size == outlook.chances.size == 10
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.4, 1.0, 2.5])
+@pytest.mark.parametrize("top_k", [0, 1, 5, 10, 40])
+@pytest.mark.parametrize("top_p", [0.5, 1.0])
+def test_an_outlooks_distribution_is_that_of_the_chain(temperature: float, top_k: int, top_p: float):
+    sampler = Sampler(Sampling(temperature, top_k=top_k, top_p=top_p, min_p=0.02, repeat_penalty=1.3))
+    row = np.random.default_rng(5).normal(0, 3, 700).astype(np.float32)
+    history = np.argsort(-row)[:5].tolist()
+    expected, outlook = sampler.distribution(row, history), sampler.outlook(row, history)
+    assert expected.tokens.tolist() == outlook.distribution.tokens.tolist()
+    np.testing.assert_allclose(outlook.distribution.probabilities, expected.probabilities)
+    assert outlook.tokens.tolist() == np.argsort(-sampler.adjusted(row, history))[:10].tolist()
+
+
+@given(row=rows(300), temperature=st.sampled_from([0.0, 1.0]), penalty=st.sampled_from([1.0, 1.5]))
+def test_an_outlooks_chances_are_at_temperature_one_and_after_penalties(
+    row: np.ndarray, temperature: float, penalty: float
+):
+    sampler = Sampler(Sampling(temperature=temperature, repeat_penalty=penalty))
+    outlook = sampler.outlook(row, [7, 8])
+    adjusted = np.sort(sampler.adjusted(row, [7, 8]).astype(np.float64))[::-1][:10]
+    weights = np.exp(adjusted - adjusted[0])
+    np.testing.assert_allclose(outlook.chances, weights / weights.sum(), rtol=1e-6)
+
+
+def test_an_outlook_on_a_vocabulary_smaller_than_ten_has_all_of_it():
+    outlook = Sampler(OPEN).outlook(np.array([0.0, 2.0, 1.0], np.float32), [])
+    assert outlook.tokens.tolist() == [1, 2, 0]
+    assert outlook.chances.sum() == pytest.approx(1.0)
+
+
+@given(row=rows(50), power=st.sampled_from([1.0, 1.6, 3.0, 17.0, np.inf]))
+def test_a_sharpened_distribution_sums_to_one_and_keeps_the_order(row: np.ndarray, power: float):
+    own = Sampler(OPEN).distribution(row / 4, [])
+    sharp = own.sharpened(power)
+    assert sharp.probabilities.sum() == pytest.approx(1.0)
+    assert sharp.tokens.tolist() == own.tokens[: sharp.tokens.size].tolist()
+    assert (np.diff(sharp.probabilities) <= 1e-12).all()
+    assert sharp.probabilities[0] >= own.probabilities[0] - 1e-12
+
+
+def test_sharpening_raises_to_a_power():
+    own = Distribution(np.array([4, 2]), np.array([0.6, 0.4]))
+    assert own.sharpened(2.0).probabilities.tolist() == pytest.approx([0.36 / 0.52, 0.16 / 0.52])
+    assert own.sharpened(1.0) is own
+    assert own.sharpened(np.inf).tokens.tolist() == [4]

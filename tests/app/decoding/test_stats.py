@@ -4,13 +4,13 @@ import pytest
 
 from specchat.app.decoding.stats import AnswerStats, Emitted, Round, Tally
 
-PLAIN = Round((Emitted(1, "target"),), 0, 0, 0, 0.4, 0.0, 0.5, "plain", "why", None)
+PLAIN = Round((Emitted(1, "target"),), 0, 0, 0, 0, False, 0.4, 0.0, 0.5, "plain", "why", None)
 
 
 def drafted(tested: int, accepted: int, proposed: int = 4) -> Round:
     """A second per round, of which 0.6 in the target and 0.3 in the draft."""
     emitted = (Emitted(1, "accepted"),) * accepted + (Emitted(2, "correction"),)
-    return Round(emitted, proposed, accepted, tested, 0.6, 0.3, 1.0, "drafting", "", None)
+    return Round(emitted, proposed, accepted, tested, 0, False, 0.6, 0.3, 1.0, "drafting", "", None)
 
 
 def tallied(*rounds: Round, prefill_s: float = 2.0, baseline: float | None = None) -> AnswerStats:
@@ -38,6 +38,15 @@ def test_only_tested_tokens_count_as_drafted():
     assert stats.acceptance_rate == pytest.approx(5 / 7)
     assert stats.tested_by_position == (3, 2, 1, 1)
     assert stats.accepted_by_position == (2, 1, 1, 1)
+
+
+def test_leaves_count_in_the_place_of_the_token_they_stand_beside():
+    taken = replace(drafted(tested=2, accepted=1), leaves_tested=2, leaf_accepted=True)
+    refused = replace(drafted(tested=1, accepted=0), leaves_tested=3)
+    stats = tallied(taken, refused)
+    assert stats.tested_by_position == (5, 3)
+    assert stats.accepted_by_position == (1, 1)
+    assert (stats.drafted, stats.accepted) == (8, 2)
 
 
 def test_plain_decoding_is_one_token_per_pass_to_the_very_end():
@@ -87,7 +96,7 @@ def test_each_token_is_weighed_against_the_plain_rate_of_its_time():
 
 
 def test_an_end_that_took_no_pass_counts_for_nothing_but_its_reason():
-    end = Round((), 0, 0, 0, 0.0, 0.0, 0.0, "plain", "the end", "length")
+    end = Round((), 0, 0, 0, 0, False, 0.0, 0.0, 0.0, "plain", "the end", "length")
     stats = tallied(PLAIN, end)
     assert (stats.target_passes, stats.completion_tokens, stats.reason) == (1, 1, "the end")
 
