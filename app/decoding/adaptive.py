@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from .calibration import StopTable, Successions, band
+from .calibration import StopTable, band
 from .drafters import Drafter, Source, Step
 from .learned import Learned
 from .pacing import Leaf, Proposal, any_size
@@ -77,7 +77,7 @@ class AdaptivePacing:
             allowed: whether the target may run a pass over so many tokens now.
         """
         self._learned = learned
-        learned.successions = Successions()  # how sure a draft is of one text says nothing of another
+        learned.successions.begin()
         self._model, self._lookup = model, lookup
         self._longest, self._branches = longest, branches
         self._may_run = allowed

@@ -20,6 +20,8 @@ _MEMORY = 100.0
 _BAND_SHARES = np.array([0.03, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.12, 0.4])
 _TURN_WEIGHT = 8.0
 _TURN_MEMORY = 120.0
+_KEPT = 0.5
+"""What of one text's successions is kept for the next."""
 
 
 def band(confidence: float) -> int:
@@ -56,9 +58,15 @@ class Successions:
     """How confidence follows on confidence: the chance of each band after each band."""
 
     def __init__(self) -> None:
-        self._counts = _TURN_WEIGHT * np.tile(_BAND_SHARES, (BANDS, 1))
+        self._prior = _TURN_WEIGHT * np.tile(_BAND_SHARES, (BANDS, 1))
+        self._counts = self._prior.copy()
         self.last = BANDS - 1
         """The band of the last token that stands."""
+
+    def begin(self) -> None:
+        """Another text begins, of which nothing doubtful is known."""
+        self.last = BANDS - 1
+        self._counts = _KEPT * self._counts + (1.0 - _KEPT) * self._prior
 
     @property
     def chances(self) -> Chances:
