@@ -88,6 +88,7 @@ class Answerer:
                 self._baseline.observe(done)
                 if told.add(done):
                     break
+        self._pacers.remember()
 
     def prepare(self, drafting: Drafting) -> str | None:
         """Make ready for answers that are drafted like this; returns why nothing can be drafted, if so."""

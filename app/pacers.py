@@ -77,7 +77,7 @@ class Pacers:
         elif seeded:
             learned = self._fresh(frozen=True)
         else:
-            learned = self._learned.setdefault(sampler.greedy, self._fresh(frozen=False))
+            learned = self._known(sampler.greedy)
         allowed = self._rounds_alike if drafting.strict else any_size
         lookup = self._lookup(prompt, learned) if drafting.drafter != "model" else None
         model = (
@@ -153,6 +153,26 @@ class Pacers:
                     )
         return self._measured
 
+    def remember(self) -> None:
+        """Keep what was learned for the next start."""
+        if self._remembered:
+            for greedy, learned in self._learned.items():
+                self._remembered.keep(_learned_as(greedy), self._pair.identity, learned.state())
+
+    def _known(self, greedy: bool) -> Learned:
+        """What is known of answers at temperature 0, or above it."""
+        if greedy not in self._learned:
+            kept = (
+                self._remembered.recall(_learned_as(greedy), self._pair.identity)
+                if self._remembered
+                else None
+            )
+            try:
+                self._learned[greedy] = Learned.restored(kept) if kept else self._fresh(frozen=False)
+            except (KeyError, TypeError, ValueError):
+                self._learned[greedy] = self._fresh(frozen=False)
+        return self._learned[greedy]
+
     def _fresh(self, *, frozen: bool) -> Learned:
         measured = self._costs()
         return Learned(Costs(measured.target_s, measured.draft_s, frozen=frozen))
@@ -188,3 +208,7 @@ class Pacers:
             sharpness=by_choice[drafting.draft_sampling],
             vocabulary_size=self._pair.target.model.vocabulary_size,
         )
+
+
+def _learned_as(greedy: bool) -> str:
+    return "learned at temperature 0" if greedy else "learned above temperature 0"

@@ -26,7 +26,7 @@ _TABLE_EVERY = 24
 _TABLE_RATE = 1.15
 """It is solved anew too where the rate has changed by so much."""
 
-_MARGIN = 0.1
+_MARGIN = 0.05
 """Tokens that a draft has to be worth: of several estimates the largest is mostly too large."""
 
 _PROBE_SHARE = 0.01

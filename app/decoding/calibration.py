@@ -37,6 +37,11 @@ class Calibration:
         self._accepted = _PRIOR_WEIGHT * _PRIOR
 
     @property
+    def arrays(self) -> tuple[Chances, ...]:
+        """What is learned, to be kept and filled in again."""
+        return self._weights, self._accepted
+
+    @property
     def chances(self) -> Chances:
         """The chance in each band, float64 (bands,)."""
         return self._accepted / self._weights
@@ -58,8 +63,8 @@ class Successions:
     """How confidence follows on confidence: the chance of each band after each band."""
 
     def __init__(self) -> None:
-        self._prior = _TURN_WEIGHT * np.tile(_BAND_SHARES, (BANDS, 1))
-        self._counts = self._prior.copy()
+        self._prior: Chances = _TURN_WEIGHT * np.tile(_BAND_SHARES, (BANDS, 1))
+        self._counts: Chances = np.array(self._prior)
         self.last = BANDS - 1
         """The band of the last token that stands."""
 

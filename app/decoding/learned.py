@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import bisect
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +36,32 @@ class Learned:
     """Seconds that may go into drafts that are not expected to pay."""
     _tokens: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(_REGIONS) + 1))
     _seconds: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(_REGIONS) + 1))
+
+    def state(self) -> dict[str, Any]:
+        """What to keep for the next start, as JSON can hold it."""
+        return {
+            "target_s": self.costs.measured(),
+            "draft_s": self.costs.draft,
+            "arrays": [array.tolist() for array in self._arrays],
+        }
+
+    @staticmethod
+    def restored(state: Mapping[str, Any]) -> Learned:
+        """What an earlier start kept.
+
+        Raises:
+            KeyError, TypeError, ValueError: the state is none of this version's.
+        """
+        target_s = {int(size): float(seconds) for size, seconds in state["target_s"].items()}
+        learned = Learned(Costs(target_s, float(state["draft_s"])))
+        for array, kept in zip(learned._arrays, state["arrays"], strict=True):
+            array[:] = np.asarray(kept, np.float64)
+        return learned
+
+    @property
+    def _arrays(self) -> tuple[npt.NDArray[np.float64], ...]:
+        learners = (self.calibration, self.leaves, self.hits, self.sharpness)
+        return tuple(array for learner in learners for array in learner.arrays)
 
     @property
     def region(self) -> int:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from .drafters import Source, Step
 from .sampling import Distribution
@@ -98,6 +99,11 @@ class HitRates:
     def __init__(self) -> None:
         self._weights = np.full((2, 2, len(_LENGTHS)), _PRIOR_WEIGHT)
         self._hits = _PRIOR_WEIGHT * np.array([[_OWN_PRIOR, _GIVEN_PRIOR]] * 2)
+
+    @property
+    def arrays(self) -> tuple[npt.NDArray[np.float64], ...]:
+        """What is learned, to be kept and filled in again."""
+        return self._weights, self._hits
 
     def rate(self, matched: int, given: bool, begins: bool) -> float:
         """The share of hits lately, of matches as long, in what was given or in the answer itself.

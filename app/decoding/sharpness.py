@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from .acceptance import acceptance_chance
 from .calibration import BANDS, band
@@ -28,6 +29,11 @@ class LearnedSharpness:
     def __init__(self) -> None:
         self._weights = np.full(BANDS, _PRIOR_WEIGHT)
         self._chances = np.zeros((BANDS, len(POWERS)))
+
+    @property
+    def arrays(self) -> tuple[npt.NDArray[np.float64], ...]:
+        """What is learned, to be kept and filled in again."""
+        return self._weights, self._chances
 
     def __call__(self, confidence: float) -> float:
         """The power to raise a distribution of this confidence to."""
