@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +29,9 @@ _ALWAYS_MAX, _ALWAYS_P_MIN = 4, 0.5
 
 _MANY = 16
 """A pass size that leaves nothing to wish for."""
+
+
+_COSTS, _EQUAL_SIZES = "costs", "equal sizes"
 
 
 class Pacers:
@@ -126,51 +131,45 @@ class Pacers:
 
     def _equal_sizes(self) -> EqualSizes:
         if self._equal is None:
-            kept = self._remembered.recall("equal sizes", self._pair.identity) if self._remembered else None
-            if kept is not None:
-                self._equal = EqualSizes(tuple(kept["shallow"]), tuple(kept["deep"]), kept["deep_from"])
-            else:
-                self._equal = find_equal_sizes(self._pair.target.context)
-                if self._remembered:
-                    self._remembered.keep("equal sizes", self._pair.identity, asdict(self._equal))
+            kept = self._recall(_EQUAL_SIZES)
+            with contextlib.suppress(KeyError, TypeError, ValueError):
+                self._equal = EqualSizes(tuple(kept["shallow"]), tuple(kept["deep"]), int(kept["deep_from"]))
+                return self._equal
+            self._equal = find_equal_sizes(self._pair.target.context)
+            self._keep(_EQUAL_SIZES, asdict(self._equal))
         return self._equal
 
     def _costs(self) -> MeasuredCosts:
         if self._measured is None:
-            pair = self._pair
-            draft = pair.draft.context if pair.draft else None
-            kept = self._remembered.recall("costs", pair.identity) if self._remembered else None
-            if kept is not None:
+            kept = self._recall(_COSTS)
+            with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
                 target_s = {int(size): float(seconds) for size, seconds in kept["target_s"].items()}
                 self._measured = MeasuredCosts(target_s, kept["draft_s"])
-            else:
-                self._measured = measured = measure_costs(pair.target.context, draft, self._clock)
-                if self._remembered:
-                    self._remembered.keep(
-                        "costs",
-                        pair.identity,
-                        {"target_s": measured.target_s, "draft_s": measured.draft_s},
-                    )
+                return self._measured
+            draft = self._pair.draft.context if self._pair.draft else None
+            self._measured = measure_costs(self._pair.target.context, draft, self._clock)
+            self._keep(_COSTS, asdict(self._measured))
         return self._measured
+
+    def _recall(self, what: str) -> dict[str, Any]:
+        """What was kept of this pair; nothing where nothing was."""
+        return (self._remembered and self._remembered.recall(what, self._pair.identity)) or {}
+
+    def _keep(self, what: str, measured: dict[str, Any]) -> None:
+        if self._remembered:
+            self._remembered.keep(what, self._pair.identity, measured)
 
     def remember(self) -> None:
         """Keep what was learned for the next start."""
-        if self._remembered:
-            for greedy, learned in self._learned.items():
-                self._remembered.keep(_learned_as(greedy), self._pair.identity, learned.state())
+        for greedy, learned in self._learned.items():
+            self._keep(_learned_as(greedy), learned.state())
 
     def _known(self, greedy: bool) -> Learned:
         """What is known of answers at temperature 0, or above it."""
         if greedy not in self._learned:
-            kept = (
-                self._remembered.recall(_learned_as(greedy), self._pair.identity)
-                if self._remembered
-                else None
-            )
-            try:
-                self._learned[greedy] = Learned.restored(kept) if kept else self._fresh(frozen=False)
-            except (KeyError, TypeError, ValueError):
-                self._learned[greedy] = self._fresh(frozen=False)
+            self._learned[greedy] = self._fresh(frozen=False)
+            with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
+                self._learned[greedy] = Learned.restored(self._recall(_learned_as(greedy)))
         return self._learned[greedy]
 
     def _fresh(self, *, frozen: bool) -> Learned:

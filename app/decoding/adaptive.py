@@ -26,13 +26,13 @@ _TABLE_EVERY = 24
 _TABLE_RATE = 1.15
 """It is solved anew too where the rate has changed by so much."""
 
-_MARGIN = 0.05
+_MARGIN = 0.1
 """Tokens that a draft has to be worth: of several estimates the largest is mostly too large."""
 
 _PROBE_SHARE = 0.01
 """The share of the time that may go into drafts that are not expected to pay."""
 
-_READING = 0.2
+_READING = 0.1
 """What a token costs to read among others, in draft passes, at the most."""
 
 _IMPASSABLE = 100.0

@@ -20,7 +20,7 @@ _MEMORY = 100.0
 _BAND_SHARES = np.array([0.03, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.12, 0.4])
 _TURN_WEIGHT = 8.0
 _TURN_MEMORY = 120.0
-_KEPT = 0.5
+_KEPT = 0.3
 """What of one text's successions is kept for the next."""
 
 

@@ -53,6 +53,8 @@ class Learned:
             KeyError, TypeError, ValueError: the state is none of this version's.
         """
         target_s = {int(size): float(seconds) for size, seconds in state["target_s"].items()}
+        if 1 not in target_s:
+            raise ValueError("the cost of a plain pass is missing")
         learned = Learned(Costs(target_s, float(state["draft_s"])))
         for array, kept in zip(learned._arrays, state["arrays"], strict=True):
             array[:] = np.asarray(kept, np.float64)

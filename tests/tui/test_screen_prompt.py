@@ -106,7 +106,7 @@ async def test_the_placeholder_says_the_keys():
         ("/spec always", "always made"),
         ("/spec", "Drafting: auto"),
         ("/draft-max 7", "At most 7 draft tokens"),
-        ("/draft-max", "At most 4 draft tokens"),
+        ("/draft-max", "As many draft tokens as pay"),
         ("/system", "No system prompt."),
         ("/theme", "/theme dark or /theme light"),
         ("/nope", "There is no /nope."),
