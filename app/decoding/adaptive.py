@@ -316,6 +316,8 @@ class AdaptivePacing:
             if self._model is not None:
                 return f"no draft model could pay: {what}, a draft pass {draft_s / target_s[1]:.2f}"
             return "nothing of the text so far repeats here"
+        if value > 0.0:
+            return "drafting would gain next to nothing here"
         return f"drafting is expected to give {max(0.0, 1.0 + value):.2f}x here"
 
 
