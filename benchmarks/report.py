@@ -1,6 +1,6 @@
 """Turn a file that speed.py wrote into the Markdown tables of RESULTS.md.
 
-    python benchmarks/report.py results.json
+python benchmarks/report.py results.json
 """
 
 import json
@@ -19,7 +19,9 @@ def main() -> None:
     found = json.loads(Path(sys.argv[1]).read_text())
     target_s = {int(size): seconds for size, seconds in found["target_s"].items()}
     one = target_s[1]
-    print(f"Measured {found['date']} on {', '.join(found['machine'])}; {found['target']}; {found['build']}.\n")
+    print(
+        f"Measured {found['date']} on {', '.join(found['machine'])}; {found['target']}; {found['build']}.\n"
+    )
     print("| n | " + " | ".join(str(size) for size in target_s) + " |")
     print("|---" * (len(target_s) + 1) + "|")
     print("| T(n) / T(1) | " + " | ".join(f"{seconds / one:.2f}" for seconds in target_s.values()) + " |\n")

@@ -24,8 +24,8 @@ _PRIOR_WEIGHT = 3.0
 _CAUTION = 1.0
 """Standard errors that an estimate is taken down by."""
 
-_BEGINNING = 2
-"""Tokens that count as a round's beginning."""
+_BEGINNING = 4
+"""Places of a round that are told apart from those behind them."""
 
 _MEMORY, _BEGIN_MEMORY = 100.0, 20.0
 
@@ -92,34 +92,39 @@ class HitRates:
     """How often the token that a match proposes is the one that comes.
 
     By the match's length, and by where it lies: what a prompt gives is copied more faithfully than an answer
-    repeats itself. And apart for the tokens that a round begins with: rounds tend to begin where a run has
+    repeats itself. And by the place in the round, for the first ones: rounds tend to begin where a run has
     just ended, at an edit, which a match knows nothing of.
     """
 
     def __init__(self) -> None:
-        self._weights = np.full((2, 2, len(_LENGTHS)), _PRIOR_WEIGHT)
-        self._hits = _PRIOR_WEIGHT * np.array([[_OWN_PRIOR, _GIVEN_PRIOR]] * 2)
+        self._weights = np.full((_BEGINNING + 1, 2, len(_LENGTHS)), _PRIOR_WEIGHT)
+        self._hits = _PRIOR_WEIGHT * np.array([[_OWN_PRIOR, _GIVEN_PRIOR]] * (_BEGINNING + 1))
 
     @property
     def arrays(self) -> tuple[npt.NDArray[np.float64], ...]:
         """What is learned, to be kept and filled in again."""
         return self._weights, self._hits
 
-    def rate(self, matched: int, given: bool, begins: bool) -> float:
-        """The share of hits lately, of matches as long, in what was given or in the answer itself.
+    def rate(self, matched: int, given: bool, place: int) -> float:
+        """The share of hits lately, of matches as long, in what was given or in the answer itself, in this
+        place of a round.
 
         Less what it may be off by: the longest run looks best where least is known.
         """
-        kind = int(begins), int(given), bisect.bisect_right(_LENGTHS, matched) - 1
+        kind = self._kind(matched, given, place)
         rate = float(self._hits[kind] / self._weights[kind])
         return max(0.0, rate - _CAUTION * math.sqrt(rate * (1.0 - rate) / float(self._weights[kind])))
 
-    def observe(self, matched: int, given: bool, begins: bool, hit: bool) -> None:
+    def observe(self, matched: int, given: bool, place: int, hit: bool) -> None:
         """Learn from one token that came."""
-        kind = int(begins), int(given), bisect.bisect_right(_LENGTHS, matched) - 1
-        keep = 1.0 - 1.0 / (_BEGIN_MEMORY if begins else _MEMORY)
+        kind = self._kind(matched, given, place)
+        keep = 1.0 - 1.0 / (_BEGIN_MEMORY if place < _BEGINNING else _MEMORY)
         self._weights[kind] = keep * self._weights[kind] + 1.0
         self._hits[kind] = keep * self._hits[kind] + hit
+
+    @staticmethod
+    def _kind(matched: int, given: bool, place: int) -> tuple[int, int, int]:
+        return min(place, _BEGINNING), int(given), bisect.bisect_right(_LENGTHS, matched) - 1
 
 
 class LookupDrafter:
@@ -146,7 +151,7 @@ class LookupDrafter:
         for count, token in enumerate(tokens):
             if index.matched:
                 hit = index.tokens[index.place] == token
-                self._rates.observe(index.matched, index.place < self._given, count < _BEGINNING, hit)
+                self._rates.observe(index.matched, index.place < self._given, count, hit)
             index.append(token)
 
     def draft(self) -> Iterator[Step]:
@@ -159,6 +164,6 @@ class LookupDrafter:
         while True:
             place = index.place + len(drafted)
             drafted.append(text[place] if place < len(text) else drafted[place - len(text)])
-            begins = len(drafted) <= _BEGINNING
-            rate = self._rates.rate(matched + len(drafted) - 1, place < self._given, begins)
+            done = len(drafted) - 1
+            rate = self._rates.rate(matched + done, place < self._given, done)
             yield Step(drafted[-1], Distribution.certain(drafted[-1]), rate)
