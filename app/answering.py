@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -11,8 +12,9 @@ import numpy as np
 
 from ..models.llama import Context
 from ..models.text import StopTexts, TextDecoder
-from .conversation import Prompt, build_prompt, common_prefix
+from .conversation import Prompt, build_prompt
 from .decoding.acceptance import Rule, speculative
+from .decoding.drafters import common_prefix
 from .decoding.loop import generate
 from .decoding.pacing import Baseline
 from .decoding.sampling import Sampler
@@ -40,7 +42,7 @@ class Answerer:
         remembered: Remembered | None = None,
     ) -> None:
         self._pair = pair
-        self._pacers = Pacers(pair, clock, remembered)
+        self._pacers = Pacers(pair, clock, cancelled, remembered)
         self._emit, self._cancelled, self._clock, self._accept = emit, cancelled, clock, accept
         self._baseline = Baseline()
 
@@ -101,8 +103,12 @@ class Answerer:
         return (note,) if note else ()
 
     def _prefill(self, role: ContextRole, context: Context, prompt: Sequence[int]) -> bool:
-        """Decode what the cache lacks of the prompt, all but its last token; False when cancelled."""
-        wanted = prompt[:-1]
+        """Decode what the cache lacks of the prompt, all but its last token; False when cancelled.
+
+        A draft may have fewer tokens than its target, and reads up to the first that it lacks.
+        """
+        size = context.model.vocabulary_size
+        wanted = list(itertools.takewhile(lambda token: token < size, prompt[:-1]))
         context.truncate(common_prefix(context.tokens, wanted))
         reused = len(context.tokens)
         total = len(wanted) - reused

@@ -84,11 +84,3 @@ def prompt_tokens(turns: Sequence[Turn], template: Template, tokenizer: Tokenize
     if at < len(whole):
         tokens += tokenizer.tokenize(whole[at:], add_special=at == 0)
     return tokens
-
-
-def common_prefix(cached: Sequence[int], wanted: Sequence[int]) -> int:
-    """How many tokens the two have in common from the start."""
-    for index, (have, want) in enumerate(zip(cached, wanted, strict=False)):
-        if have != want:
-            return index
-    return min(len(cached), len(wanted))

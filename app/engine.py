@@ -41,13 +41,15 @@ class Engine:
         self.close()
         try:
             self.pair = pair = load_pair(command.options, self._emit, self._cancelled, self._clock)
+            self._answerer = Answerer(
+                pair, self._emit, self._cancelled, self._clock, self._accept, self._remembered
+            )
+            obstacle = self._answerer.prepare(command.drafting)
+            notes = self._answerer.notes(command.drafting)
         except SpecchatError as error:
+            self.close()
             self._emit(Failed(str(error)))
             return
-        self._answerer = Answerer(
-            pair, self._emit, self._cancelled, self._clock, self._accept, self._remembered
-        )
-        obstacle = self._answerer.prepare(command.drafting)
         self._emit(
             Loaded(
                 target=pair.target.info(),
@@ -55,7 +57,7 @@ class Engine:
                 context_size=pair.target.context.size,
                 threads=pair.threads,
                 devices=pair.devices,
-                warnings=(*pair.warnings, *self._answerer.notes(command.drafting)),
+                warnings=(*pair.warnings, *notes),
                 state="plain" if obstacle else "drafting",
                 reason=obstacle or "ready",
             )

@@ -65,6 +65,8 @@ class Pair:
         self.target, self.draft = target, draft
         self.threads = thread_count(options)
         self.devices = devices(options.gpu_layers)
+        self.identity = self._identity()
+        """What a measurement of this pair depends on."""
         vocabulary = target.header.vocabulary
         self.template = ChatTemplate.from_model(
             options.chat_template or target.header.chat_template,
@@ -74,17 +76,18 @@ class Pair:
             datetime.now,
         )
 
-    @property
-    def identity(self) -> dict[str, object]:
-        """What a measurement of this pair depends on."""
+    def _identity(self) -> dict[str, object]:
         options, loaded = self.options, (self.target, self.draft)
         return {
+            "format": 1,
             "models": [
-                [one.header.name, one.header.quantization, one.header.path.stat().st_size] if one else None
+                [one.header.path.name, one.header.name, one.header.quantization, one.model.size_bytes]
+                if one
+                else None
                 for one in loaded
             ],
             "threads": self.threads,
-            "devices": [*self.devices, platform.machine(), platform.node()],
+            "devices": [*self.devices, platform.machine()],
             "gpu_layers": [options.gpu_layers, options.gpu_layers_draft],
             "caches": [options.cache_type_k, options.cache_type_v, options.flash_attn],
             "build": build(),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..models.llama import Context
 
-_SIZES = (1, 2, 4, 16, 1, 8, 3, 6, 12, 1, 5, 32)
+_SIZES = (1, 2, 4, 1, 2, 16, 8, 4, 3, 6, 12, 1, 5, 32)
 """In the order of what they tell: between two sizes others can be guessed, and are learned in use."""
 
 _DRAFT_PASSES = 3

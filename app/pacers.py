@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..models.rounding import EqualSizes, find_equal_sizes
-from .conversation import common_prefix
 from .decoding.adaptive import AdaptivePacing
 from .decoding.costs import Costs
-from .decoding.drafters import Drafter, ModelDrafter, Sharpness, argmax, as_it_is
+from .decoding.drafters import Drafter, ModelDrafter, Sharpness, argmax, as_it_is, common_prefix
 from .decoding.learned import Learned
 from .decoding.lookup import LookupDrafter, TextIndex
 from .decoding.pacing import FixedPacing, Pacing, PlainPacing, any_size
@@ -37,8 +36,15 @@ _COSTS, _EQUAL_SIZES = "costs", "equal sizes"
 class Pacers:
     """One pair's drafters and pacings."""
 
-    def __init__(self, pair: Pair, clock: Callable[[], float], remembered: Remembered | None = None) -> None:
-        self._pair, self._clock, self._remembered = pair, clock, remembered
+    def __init__(
+        self,
+        pair: Pair,
+        clock: Callable[[], float],
+        cancelled: Callable[[], bool] = lambda: False,
+        remembered: Remembered | None = None,
+    ) -> None:
+        self._pair, self._clock = pair, clock
+        self._cancelled, self._remembered = cancelled, remembered
         self._measured: MeasuredCosts | None = None
         self._equal: EqualSizes | None = None
         self._learned: dict[bool, Learned] = {}
@@ -70,20 +76,23 @@ class Pacers:
     ) -> Pacing:
         """The pacing of an answer to this prompt.
 
-        Where a seed decides, the text depends on what is drafted: lengths are then chosen by counts alone,
-        from the costs measured once and from nothing that other answers taught.
+        With a seed the same text has to come again, and it depends on what is drafted: lengths are then
+        chosen by counts alone, from the costs measured once and nothing that other answers taught or left.
         """
         obstacle = self.obstacle(drafting)
         if obstacle:
             return PlainPacing(obstacle)
-        seeded = sampler.settings.seed is not None and not sampler.greedy
+        seeded = sampler.settings.seed is not None
         if drafting.speculate == "always":
             learned = Learned(Costs({1: 1.0}, None))
         elif seeded:
             learned = self._fresh(frozen=True)
         else:
             learned = self._known(sampler.greedy)
-        allowed = self._rounds_alike if drafting.strict else any_size
+        allowed = any_size
+        if drafting.strict:
+            # What is drawn must be tested: no draft may be cut back to a smaller size that is allowed.
+            allowed = self._rounds_alike if sampler.greedy else self._and_smaller_round_alike
         lookup = self._lookup(prompt, learned) if drafting.drafter != "model" else None
         model = (
             self._model(drafting, prompt, sampler, draws, learned) if drafting.drafter != "lookup" else None
@@ -129,14 +138,18 @@ class Pacers:
         """Whether a pass over so many tokens gives now, bit for bit, what single ones would."""
         return size == 1 or size in self._equal_sizes().at(len(self._pair.target.context.tokens) + size)
 
+    def _and_smaller_round_alike(self, size: int) -> bool:
+        return all(self._rounds_alike(smaller) for smaller in range(2, size + 1))
+
     def _equal_sizes(self) -> EqualSizes:
         if self._equal is None:
             kept = self._recall(_EQUAL_SIZES)
             with contextlib.suppress(KeyError, TypeError, ValueError):
                 self._equal = EqualSizes(tuple(kept["shallow"]), tuple(kept["deep"]), int(kept["deep_from"]))
                 return self._equal
-            self._equal = find_equal_sizes(self._pair.target.context)
-            self._keep(_EQUAL_SIZES, asdict(self._equal))
+            self._equal = find_equal_sizes(self._pair.target.context, cancelled=self._cancelled)
+            if not self._cancelled():
+                self._keep(_EQUAL_SIZES, asdict(self._equal))
         return self._equal
 
     def _costs(self) -> MeasuredCosts:
@@ -144,8 +157,9 @@ class Pacers:
             kept = self._recall(_COSTS)
             with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
                 target_s = {int(size): float(seconds) for size, seconds in kept["target_s"].items()}
-                self._measured = MeasuredCosts(target_s, kept["draft_s"])
-                return self._measured
+                if 1 in target_s:
+                    self._measured = MeasuredCosts(target_s, kept["draft_s"])
+                    return self._measured
             draft = self._pair.draft.context if self._pair.draft else None
             self._measured = measure_costs(self._pair.target.context, draft, self._clock)
             self._keep(_COSTS, asdict(self._measured))
@@ -169,7 +183,11 @@ class Pacers:
         if greedy not in self._learned:
             self._learned[greedy] = self._fresh(frozen=False)
             with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
-                self._learned[greedy] = Learned.restored(self._recall(_learned_as(greedy)))
+                learned = Learned.restored(self._recall(_learned_as(greedy)))
+                draft = self._pair.draft.context if self._pair.draft else None
+                now = measure_costs(self._pair.target.context, draft, self._clock, budget_s=0.0)
+                learned.costs.retime(now.target_s, now.draft_s)
+                self._learned[greedy] = learned
         return self._learned[greedy]
 
     def _fresh(self, *, frozen: bool) -> Learned:
@@ -194,6 +212,8 @@ class Pacers:
         draft = self._pair.draft
         if draft is None or not draft.model.drops_suffixes:
             return None
+        if sampler.settings.seed is not None:
+            draft.context.truncate(0)  # what it holds of other answers decides what a probe costs
         by_choice: dict[str, Sharpness] = {
             "auto": as_it_is if drafting.speculate == "always" else learned.sharpness,
             "sampled": as_it_is,

@@ -16,7 +16,7 @@ _MOST_ENTRIES = 200
 
 
 def default_path() -> Path:
-    """The file in the platform's cache folder: losing it costs a second at the next start."""
+    """The file in the platform's cache folder: losing it costs a second, and what was learned."""
     return platformdirs.user_cache_path("specchat") / "measured.json"
 
 
@@ -42,9 +42,12 @@ class Remembered:
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=self._path.name)
-            with os.fdopen(handle, "w") as file:
-                json.dump(entries, file)
-            Path(name).replace(self._path)
+            try:
+                with os.fdopen(handle, "w") as file:
+                    json.dump(entries, file)
+                Path(name).replace(self._path)
+            except OSError:
+                Path(name).unlink(missing_ok=True)
 
     def _entries(self) -> dict[str, Any]:
         try:

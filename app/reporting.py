@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +11,9 @@ from .loading import LoadedModel, Pair
 from .requests import AnswerOptions
 
 
-def answer_json(finished: Finished, pair: Pair, options: AnswerOptions) -> dict[str, Any]:
+def answer_json(
+    finished: Finished, pair: Pair, options: AnswerOptions, warnings: Sequence[str]
+) -> dict[str, Any]:
     """The object that `run --json` prints; a figure that was not measured is None."""
     stats = finished.stats
     return {
@@ -28,6 +31,7 @@ def answer_json(finished: Finished, pair: Pair, options: AnswerOptions) -> dict[
             "accepted": stats.accepted,
             "acceptance_rate": stats.acceptance_rate,
             "accepted_by_position": list(stats.accepted_by_position),
+            "tested_by_position": list(stats.tested_by_position),
             "tokens_per_pass": stats.tokens_per_pass,
             "target_s": stats.target_s,
             "draft_s": stats.draft_s,
@@ -41,7 +45,7 @@ def answer_json(finished: Finished, pair: Pair, options: AnswerOptions) -> dict[
             "target": _model_json(pair.target),
             "draft": _model_json(pair.draft) if pair.draft else None,
             "verdict": pair.verdict.kind if pair.verdict else None,
-            "warnings": list(pair.warnings),
+            "warnings": list(warnings),
         },
         "settings": {
             **asdict(options.sampling),

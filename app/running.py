@@ -61,7 +61,7 @@ def run_once(
             output.note(verification.told())
         if as_json:
             assert engine.pair is not None
-            answer = answer_json(finished, engine.pair, options)
+            answer = answer_json(finished, engine.pair, options, output.warnings)
             if verification is not None:
                 answer["verify"] = asdict(verification)
             print(json.dumps(answer, ensure_ascii=False, allow_nan=False))
@@ -90,6 +90,7 @@ class _Output:
         self.streaming = streaming
         self.finished: Finished | None = None
         self.failure: str | None = None
+        self.warnings: tuple[str, ...] = ()
         self._name = name
         self._watched = sys.stderr.isatty()
         self._ended_line = True
@@ -103,6 +104,7 @@ class _Output:
                 self._status(f"reading the prompt ({event.role}): {event.done} of {event.total} tokens")
             case Loaded():
                 self._status("")
+                self.warnings = event.warnings
                 for warning in event.warnings:
                     self.note(f"note: {warning}")
             case Progress():

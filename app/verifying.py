@@ -47,16 +47,19 @@ class Verification:
     equal: bool
     tokens_compared: int
     pass_size: int
-    """Tokens of the largest drafted pass, and of the passes that the noise was measured with."""
+    """Tokens of the passes that the noise was measured with: as many as the largest that counted."""
     difference: Difference | None = None
     noise: float | None = None
     """The largest difference of a logit between passes of one and of `pass_size` over the same text."""
     drafted: int = 0
     accepted: int = 0
+    strict: bool = False
 
     @property
     def explained(self) -> bool:
-        """Whether the answers are equal, or differ by less than the kernels' noise."""
+        """Whether the answers are equal, or differ by less than the noise, which strict does not excuse."""
+        if self.strict and self.difference is not None:
+            return False
         return self.difference is None or (self.noise is not None and self.difference.margin < self.noise)
 
     def told(self) -> str:
@@ -71,7 +74,13 @@ class Verification:
             f"[verify: the first difference is token {found.position + 1}: plain {found.plain_text!r}, "
             f"drafted {found.drafted_text!r}, a margin of {found.margin:.3f}; passes of 1 and of "
             f"{self.pass_size} over this text differ by up to {self.noise or 0.0:.3f}: "
-            + ("rounding explains it; " if self.explained else "rounding does NOT explain it; ")
+            + (
+                "strict allows no difference; "
+                if self.strict
+                else "rounding explains it; "
+                if self.explained
+                else "rounding does NOT explain it; "
+            )
             + f"{tested}]"
         )
 
@@ -104,8 +113,8 @@ def verify_answer(
     drafted = answered(options.drafting.speculate) if plain else None
     if plain is None or drafted is None:
         return None
-    pass_size = (options.drafting.draft_max or _TYPICAL_DRAFT) + 1
     stats = drafted.stats
+    pass_size = 1 + max(options.drafting.draft_max or _TYPICAL_DRAFT, len(stats.tested_by_position))
     shared = next(
         (
             index
@@ -134,7 +143,14 @@ def verify_answer(
         shared, plain_token, drafted_token, plain_text, drafted_text, plain_logit - drafted_logit
     )
     return Verification(
-        False, shared, pass_size, difference, noise, drafted=stats.drafted, accepted=stats.accepted
+        False,
+        shared,
+        pass_size,
+        difference,
+        noise,
+        drafted=stats.drafted,
+        accepted=stats.accepted,
+        strict=options.drafting.strict,
     )
 
 

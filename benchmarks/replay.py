@@ -92,7 +92,7 @@ class Draft:
             self.pass_s += self._costs.draft_s
             first, second, third = (self._ids[token] for token in step.tokens)
             others = ((second, step.chances[1]), (third, step.chances[2]))
-            yield Step(first, Distribution.certain(first), step.chances[0], others)
+            yield Step(first, Distribution.certain(first), step.chances[0], step.chances[0], others)
 
 
 def all_tokens(trace: Trace) -> list[int]:

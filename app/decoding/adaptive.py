@@ -8,11 +8,14 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from .acceptance import acceptance_chance
 from .calibration import StopTable, band
 from .drafters import Drafter, Source, Step
+from .guard import Guard
 from .learned import Learned
 from .pacing import Leaf, Proposal, any_size
 from .sampling import Distribution
+from .sharpness import MOST_TOKENS
 from .stats import Round
 
 Values = npt.NDArray[np.float64]
@@ -90,6 +93,8 @@ class AdaptivePacing:
         self._last = Proposal((), "drafting", "beginning with a plain pass")
         self._steps: tuple[Step, ...] = ()
         self._drawn: list[Step] = []
+        self._seen: list[float] = []  # the confidence of each place that cost a draft pass
+        self._guard = Guard()
         self._source: Source | None = None
 
     @property
@@ -106,25 +111,39 @@ class AdaptivePacing:
 
     def propose(self, limit: int) -> Proposal:
         """The best of the drafters' proposals by its expected value, or nothing."""
-        self._steps, self._drawn, self._source = (), [], None
+        self._steps, self._drawn, self._seen, self._source = (), [], [], None
         self._rounds += 1
         if self._may_run is not any_size:
             self._allowed[1:] = [self._may_run(size + 1) for size in range(1, self._longest + 1)]
         longest = int(np.flatnonzero(self._allowed)[-1])
         if longest == 0:
-            return self._nothing("no pass of several tokens rounds like single ones at this depth")
+            self._last = Proposal(
+                (), "plain", "strict: no pass of several tokens rounds like single ones here"
+            )
+            return self._last
         limit = min(limit, longest)
         if limit <= 0 or self._rounds % _PLAIN_EVERY == 1:
             return replace(self._last, steps=(), leaves=(), source=None)
         target_s = self._learned.costs.target(longest + 1)
         self._region = self._learned.region
         rate = self._learned.rate(self._region)
-        dearer = rate * (target_s[1:] - target_s[1])  # by the number of drafted tokens
-        run = self._look_up(limit)
+        extra_s = target_s[1:] - target_s[1]  # by the number of drafted tokens
+        dearer = rate * extra_s
+        least_s = extra_s[1] + (self._learned.costs.draft if self._lookup is None else 0.0)
+        budget_s = self._guard.budget(float(least_s / target_s[1])) * float(target_s[1])
+        if budget_s <= 0.0:
+            return self._nothing("drafting cost more than it gave, so it rests")
+        run = self._look_up(min(limit, _affordable(extra_s, budget_s)))
+        drafting_s: Values = self._learned.costs.draft * np.arange(extra_s.size, dtype=np.float64)
+        limit = min(limit, _affordable(extra_s + drafting_s, budget_s))
         length, looked_up_value = self._best_length([step.confidence for step in run], dearer)
         model_value = self._model_value(target_s, rate)
+        if self._catching_up_s() > budget_s:
+            model_value = -np.inf
         if model_value > max(looked_up_value, _MARGIN):
-            return self._drafted("model", *self._draw(limit, dearer, run), rate * float(target_s[1]))
+            drafted = self._draw(limit, dearer, run)
+            if self._seen:
+                return self._drafted("model", *drafted, rate * float(target_s[1]))
         if looked_up_value > _MARGIN:
             return self._drafted("lookup", tuple(run[:length]), (), rate * float(target_s[1]))
         if self._may_probe(target_s):
@@ -136,29 +155,35 @@ class AdaptivePacing:
         learned = self._learned
         if done.target_s:
             learned.costs.observe_target(1 + done.proposed, done.target_s)
+            decided = len(done.emitted) + (done.finish == "stop")
+            seconds = learned.costs.spent(1 + done.proposed, len(self._seen), done.target_s + done.draft_s)
+            self._guard.observe(decided, seconds, float(learned.costs.target(1)[1]))
             if self._source != "lookup":
-                decided = len(done.emitted) + (done.finish == "stop")
-                learned.count(self._region, decided, 1 + done.proposed, len(self._drawn))
+                learned.count(self._region, decided, 1 + done.proposed, len(self._seen))
         if self._source == "model":
-            learned.successions.observe([step.confidence for step in self._drawn])
+            learned.successions.observe(self._seen)
             # What a run took over is learned where runs are.
             own = self._steps[: len(self._drawn)]
             for step, target in zip(own, verified, strict=False):
                 learned.calibration.observe(step.confidence, _chance(target, step))
                 learned.successions.last = band(step.confidence)
                 if step.unsharpened is not None:
-                    learned.sharpness.observe(step.surest, target, step.unsharpened)
+                    learned.sharpness.observe(step.confidence, target, step.unsharpened)
             if len(own) > done.accepted < min(len(verified), len(done.emitted)):
                 refused, replacement = self._steps[done.accepted], done.emitted[done.accepted].token
-                for token, confidence in refused.others:
-                    learned.leaves.observe(_beside(refused, confidence), float(token == replacement))
-        self.forget([emitted.token for emitted in done.emitted])
+                for token, chance in refused.others:
+                    learned.leaves.observe(_beside(refused, chance), float(token == replacement))
+        self._tell([emitted.token for emitted in done.emitted])
 
-    def forget(self, instead: Sequence[int] = ()) -> None:
-        """What was proposed last has not come about, but `instead`."""
+    def forget(self) -> None:
+        """What was proposed last has not come about."""
+        self._tell(())
+
+    def _tell(self, tokens: Sequence[int]) -> None:
+        """Tell the drafters what stands."""
         for drafter in (self._model, self._lookup):
             if drafter is not None:
-                drafter.observe(instead)
+                drafter.observe(tokens)
 
     def _look_up(self, limit: int) -> list[Step]:
         """What followed the latest match, as far as it may stand."""
@@ -211,14 +236,22 @@ class AdaptivePacing:
         agrees = True
         survival = 1.0
         for step in self._model.draft():
-            drawn.append(step)
+            self._seen.append(step.confidence)
             if behind <= 1:
                 learned.costs.observe_draft(self._model.pass_s - spent_s)
             behind, spent_s = 0, self._model.pass_s
-            chances.append(learned.calibration.chance(step.confidence))
-            survival *= chances[-1]
-            count = len(chances)
-            more = self._table.value(count, survival, band(step.confidence))
+            chance = learned.calibration.chance(step.confidence)
+            count = len(chances) + 1
+            more = self._table.value(count, survival * chance, band(step.confidence))
+            # A token that was drawn is either tested whatever it is, or its place is left unseen.
+            if step.distribution.tokens.size > 1:
+                gain = survival * chance - float(dearer[count] - dearer[count - 1]) + max(more, 0.0)
+                if gain <= 0.0 and count > at_least:
+                    break
+                at_least = count
+            drawn.append(step)
+            chances.append(chance)
+            survival *= chance
             agrees = agrees and count < len(run) and run[count - 1].token == step.token
             if count < limit and agrees:
                 rest = [one.confidence for one in run[count:limit]]
@@ -228,7 +261,7 @@ class AdaptivePacing:
                     return steps, self._leaves(length, chances, limit, dearer)
             if count >= limit or more <= 0.0:
                 break
-        length, _ = self._best_length(chances, dearer, at_least=at_least)
+        length, _ = self._best_length(chances, dearer, at_least=min(at_least, len(chances)))
         return tuple(drawn[:length]), self._leaves(length, chances, limit, dearer)
 
     def _leaves(self, length: int, chances: Sequence[float], limit: int, dearer: Values) -> tuple[Leaf, ...]:
@@ -241,15 +274,15 @@ class AdaptivePacing:
         for place, step in enumerate(self._drawn[:length]):
             refused_here = survival * (1.0 - chances[place])
             survival *= chances[place]
-            for token, confidence in step.others:
-                chance = refused_here * self._learned.leaves.chance(_beside(step, confidence))
-                options.append((chance, Leaf(place, token)))
+            for token, chance in step.others:
+                stands = refused_here * self._learned.leaves.chance(_beside(step, chance))
+                options.append((stands, Leaf(place, token)))
         if not options:
             return ()
         options.sort(key=lambda option: -option[0])
         options = options[:most]
         sizes = slice(length + 1, length + 1 + len(options))
-        values = np.cumsum([chance for chance, _ in options]) - (dearer[sizes] - dearer[length])
+        values = np.cumsum([stands for stands, _ in options]) - (dearer[sizes] - dearer[length])
         values[~self._allowed[sizes]] = -np.inf
         best = int(np.argmax(values))
         return tuple(leaf for _, leaf in options[: best + 1]) if values[best] > 0.0 else ()
@@ -276,14 +309,17 @@ class AdaptivePacing:
         best = int(np.argmax(values))
         return best, float(values[best])
 
+    def _catching_up_s(self) -> float:
+        """What the model has to read first, in seconds."""
+        return _READING * self._learned.costs.draft * self._model.behind if self._model is not None else 0.0
+
     def _may_probe(self, target_s: Values) -> bool:
         """Whether a draft that is not expected to pay may be tried, to see if the text has changed."""
         learned = self._learned
         if self._model is None or not self._could_pay:
             return False
         learned.probe_s += _PROBE_SHARE * float(target_s[1])
-        catching_up = 1.0 + _READING * self._model.behind
-        cost = learned.costs.draft * catching_up + float(target_s[2] - target_s[1])
+        cost = self._catching_up_s() + learned.costs.draft + float(target_s[2] - target_s[1])
         if learned.probe_s < cost:
             return False
         learned.probe_s = 0.0
@@ -321,12 +357,18 @@ class AdaptivePacing:
         return f"drafting is expected to give {max(0.0, 1.0 + value):.2f}x here"
 
 
+def _affordable(costs_s: Values, budget_s: float) -> int:
+    """The most drafted tokens that cost no more than this; one at the least."""
+    return max(1, int(np.searchsorted(np.maximum.accumulate(costs_s), budget_s, "right")) - 1)
+
+
 def _chance(target: Distribution, step: Step) -> float:
-    """The chance that this token is accepted, drawn as it was."""
-    proposed = step.distribution.probability(step.token)
-    return min(1.0, target.probability(step.token) / proposed)
+    """The chance that what is drawn in this place is accepted; of the token alone where all would be dear."""
+    if step.distribution.tokens.size <= MOST_TOKENS:
+        return acceptance_chance(target, step.distribution)
+    return min(1.0, target.probability(step.token) / step.distribution.probability(step.token))
 
 
-def _beside(step: Step, confidence: float) -> float:
+def _beside(step: Step, chance: float) -> float:
     """The chance that the draft gives another choice, should its first be refused."""
-    return min(1.0, confidence / max(1.0 - step.confidence, 1e-6))
+    return min(1.0, chance / max(1.0 - step.chance, 1e-6))

@@ -14,7 +14,7 @@ _PRIOR = np.array([0.15, 0.3, 0.43, 0.58, 0.75, 0.87, 0.94, 0.98, 0.995])
 BANDS = _PRIOR.size
 """Confidence is told apart in so many bands."""
 
-_PRIOR_WEIGHT = 6.0
+_PRIOR_WEIGHT = 3.0
 _MEMORY = 100.0
 
 _BAND_SHARES = np.array([0.03, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.12, 0.4])

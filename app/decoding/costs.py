@@ -16,6 +16,11 @@ _LEVEL_STEP, _SHAPE_STEP = 0.1, 0.03
 _MEASURED = 32
 """What was measured at the start counts as so many passes."""
 
+_MOST_PASSES = 16
+"""Passes that a single-token pass makes up for, at the most."""
+
+_BEYOND = 0.5
+
 _MOST_SURPRISE = 0.5
 """A pass that took more or less than e to this power times the expected counts as if it were that."""
 
@@ -34,18 +39,20 @@ class Costs:
         self._seen = dict.fromkeys(target_s, _MEASURED)
         self._draft_s = draft_s
         self._level = 1.0
+        self._passes = 0  # since the last one over a single token
         self._frozen = frozen
         self._sizes: Seconds = np.empty(0)
 
     @property
     def draft(self) -> float:
         """D; nothing where there is no draft model."""
-        return self._draft_s or 0.0
+        return (self._draft_s or 0.0) * self._level
 
     def target(self, largest: int) -> Seconds:
         """T(0), T(1), ... T(largest), float64 (largest + 1,); T(0) is 0.
 
-        Sizes never seen lie on the line between their neighbours, or go on as the last two do.
+        Sizes never seen lie on the line between their neighbours. Beyond the largest seen they go on half as
+        steep as the last two: passes are a staircase, and what is thought too dear would never be tried.
         """
         if self._sizes.size <= largest:
             known = sorted(self._shape)
@@ -54,7 +61,7 @@ class Costs:
                 known.append(2 * known[0])
                 seconds.append(2 * seconds[0])
             if known[-1] < largest:
-                slope = (seconds[-1] - seconds[-2]) / (known[-1] - known[-2])
+                slope = _BEYOND * (seconds[-1] - seconds[-2]) / (known[-1] - known[-2])
                 seconds.append(seconds[-1] + max(slope, 0.0) * (largest - known[-1]))
                 known.append(largest)
             self._sizes = np.interp(np.arange(largest + 1), [0, *known], [0.0, *seconds])
@@ -68,10 +75,16 @@ class Costs:
         surprise = _surprise(seconds, expected)
         known = self._shape.get(size, expected / self._level)
         seen = self._seen[size] = self._seen.get(size, 0) + 1
+        self._passes += 1
+        if size == 1:
+            # The size that the others are relative to: the rarer it is, the more each one says.
+            passes = min(self._passes, _MOST_PASSES)
+            self._level *= math.exp((1.0 - (1.0 - _LEVEL_STEP) ** passes) * surprise)
+            self._passes = 0
+            return
         if seen > 1:
             self._level *= math.exp(_LEVEL_STEP * surprise)
-        if size != 1:  # the size that the others are relative to
-            self._shape[size] = known * math.exp(max(_SHAPE_STEP, 1.0 / seen) * surprise)
+        self._shape[size] = known * math.exp(max(_SHAPE_STEP, 1.0 / seen) * surprise)
         self._sizes = np.empty(0)
 
     def observe_draft(self, seconds: float) -> None:
@@ -79,12 +92,34 @@ class Costs:
         if self._frozen or seconds <= 0.0:
             return
         if not self._draft_s:
-            self._draft_s = seconds
-        self._draft_s *= math.exp(_LEVEL_STEP * _surprise(seconds, self._draft_s))
+            self._draft_s = seconds / self._level
+        self._draft_s *= math.exp(_LEVEL_STEP * _surprise(seconds, self.draft))
 
-    def measured(self) -> dict[int, float]:
-        """Seconds by pass size, of the sizes that have been seen."""
-        return {size: seconds * self._level for size, seconds in sorted(self._shape.items())}
+    def retime(self, target_s: Mapping[int, float], draft_s: float | None) -> None:
+        """Take over what was measured just now, of which one token's is known; other sizes keep their shape.
+
+        What was remembered may come from a moment in which the machine was busy.
+        """
+        self._level = target_s[1] / self._shape[1]
+        for size, seconds in target_s.items():
+            if size in self._shape:
+                self._shape[size] = math.sqrt(self._shape[size] * seconds / self._level)
+        if draft_s:
+            self._draft_s = draft_s / self._level
+        self._sizes = np.empty(0)
+
+    def spent(self, size: int, draft_passes: int, seconds: float) -> float:
+        """What a round's passes took: `seconds`, but as they were measured where costs are frozen."""
+        if not self._frozen:
+            return seconds
+        return float(self.target(size)[size]) + draft_passes * self.draft
+
+    def measured(self) -> tuple[dict[int, float], float]:
+        """Seconds by pass size and of a draft pass, as on this machine when it has nothing else to do.
+
+        The level is left out: a moment in which all was slow is not to be remembered.
+        """
+        return dict(sorted(self._shape.items())), self._draft_s or 0.0
 
 
 def _surprise(seconds: float, expected: float) -> float:

@@ -22,13 +22,14 @@ class Step:
     distribution: Distribution
     """What the token was drawn from."""
     confidence: float
-    """The chance that the drafter itself gives it."""
+    """How sure the drafter is of this place, whatever it drew there: above temperature 0 a place may be kept
+    or left by this, never by the token, or what is kept would no longer be distributed as drawn."""
+    chance: float = 1.0
+    """The chance that the drafter gives the token."""
     others: tuple[tuple[int, float], ...] = ()
     """Its next choices in this place, each with the chance it gives them."""
     unsharpened: Distribution | None = None
     """Above temperature 0, the draft's own distribution by the sampler chain."""
-    surest: float = 1.0
-    """The chance it gives its likeliest token in this place."""
 
 
 class Drafter(Protocol):
@@ -72,6 +73,14 @@ def argmax(_confidence: float) -> float:
     return np.inf
 
 
+def common_prefix(cached: Sequence[int], wanted: Sequence[int]) -> int:
+    """How many tokens the two have in common from the start."""
+    for index, (have, want) in enumerate(zip(cached, wanted, strict=False)):
+        if have != want:
+            return index
+    return min(len(cached), len(wanted))
+
+
 class ModelDrafter:
     """A draft model that continues the text token by token.
 
@@ -92,7 +101,7 @@ class ModelDrafter:
         sharpness: Sharpness = as_it_is,
         vocabulary_size: int | None = None,
     ) -> None:
-        """Draft after `tokens`; the context's cache has to be a prefix of them.
+        """Draft after `tokens`; of what the context's cache holds, what agrees with them is kept.
 
         Tokens from `vocabulary_size` on are never proposed: a target may have fewer than its draft.
         """
@@ -102,6 +111,7 @@ class ModelDrafter:
         self._draws = draws
         self._sharpness = sharpness
         self._vocabulary_size = vocabulary_size
+        context.truncate(common_prefix(context.tokens, tokens))
 
     @property
     def pass_s(self) -> float:
@@ -118,10 +128,8 @@ class ModelDrafter:
         start = len(self._tokens)
         self._tokens.extend(tokens)
         cached = self._context.tokens
-        agreed = min(start, len(cached))
-        while agreed < min(len(cached), len(self._tokens)) and cached[agreed] == self._tokens[agreed]:
-            agreed += 1
-        self._context.truncate(agreed)
+        held = min(start, len(cached))
+        self._context.truncate(held + common_prefix(cached[held:], self._tokens[held:]))
 
     def draft(self) -> Iterator[Step]:
         """Draft until the end of the context or of the answer."""
@@ -147,11 +155,13 @@ class ModelDrafter:
         own = outlook.distribution
         if self._sampler.greedy:
             token = int(own.tokens[0])
-            return Step(token, own, chances.pop(token), tuple(chances.items())[:2])
+            chance = chances.pop(token)
+            return Step(token, own, chance, chance, tuple(chances.items())[:2])
         surest = float(outlook.chances[0])
         used = own.sharpened(self._sharpness(surest))
         token = used.draw(self._draws.random())
-        return Step(token, used, chances.pop(token, 0.0), tuple(chances.items())[:2], own, surest)
+        chance = chances.pop(token, 0.0)
+        return Step(token, used, surest, chance, tuple(chances.items())[:2], own)
 
     def _lags(self) -> bool:
         """Whether more than one pass is missing; if so, one is made up, so that no round takes long."""

@@ -39,9 +39,10 @@ class Learned:
 
     def state(self) -> dict[str, Any]:
         """What to keep for the next start, as JSON can hold it."""
+        target_s, draft_s = self.costs.measured()
         return {
-            "target_s": self.costs.measured(),
-            "draft_s": self.costs.draft,
+            "target_s": target_s,
+            "draft_s": draft_s,
             "arrays": [array.tolist() for array in self._arrays],
         }
 
@@ -57,7 +58,10 @@ class Learned:
             raise ValueError("the cost of a plain pass is missing")
         learned = Learned(Costs(target_s, float(state["draft_s"])))
         for array, kept in zip(learned._arrays, state["arrays"], strict=True):
-            array[:] = np.asarray(kept, np.float64)
+            values = np.asarray(kept, np.float64)
+            if values.shape != array.shape or not np.isfinite(values).all():
+                raise ValueError("what was learned has another shape")
+            array[:] = values
         return learned
 
     @property

@@ -124,7 +124,7 @@ class HitRates:
 
     @staticmethod
     def _kind(matched: int, given: bool, place: int) -> tuple[int, int, int]:
-        return min(place, _BEGINNING), int(given), bisect.bisect_right(_LENGTHS, matched) - 1
+        return int(min(place, _BEGINNING)), int(given), bisect.bisect_right(_LENGTHS, matched) - 1
 
 
 class LookupDrafter:

@@ -15,6 +15,9 @@ POWERS = (1.1, 1.0, 1.4, 3.0, np.inf)
 _CLEARLY = 0.004
 """How much more another power has to be worth."""
 
+MOST_TOKENS = 200
+"""Distributions over more tokens are not compared: that would cost more than it tells."""
+
 _MEMORY = 150.0
 _PRIOR_WEIGHT = 10.0
 
@@ -43,6 +46,8 @@ class LearnedSharpness:
 
     def observe(self, confidence: float, target: Distribution, draft: Distribution) -> None:
         """Learn from one place: the target's distribution there, and the draft's by the same chain."""
+        if max(target.tokens.size, draft.tokens.size) > MOST_TOKENS:
+            return
         place = band(confidence)
         keep = 1.0 - 1.0 / _MEMORY
         self._weights[place] = keep * self._weights[place] + 1.0

@@ -18,7 +18,8 @@ JSON_KEYS = {
 }  # fmt: skip
 STATS_KEYS = {
     "ttft_s", "tokens_per_second", "target_passes", "plain_passes", "drafted", "accepted",
-    "acceptance_rate", "accepted_by_position", "tokens_per_pass", "target_s", "draft_s", "overhead_s",
+    "acceptance_rate", "accepted_by_position", "tested_by_position", "tokens_per_pass",
+    "target_s", "draft_s", "overhead_s",
     "baseline_tokens_per_second", "speedup", "state", "reason",
 }  # fmt: skip
 

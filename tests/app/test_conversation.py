@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchat.app.conversation import ANSWER_ROOM, build_prompt, common_prefix, prompt_tokens
+from specchat.app.conversation import ANSWER_ROOM, build_prompt, prompt_tokens
+from specchat.app.decoding.drafters import common_prefix
 from specchat.app.requests import Turn
 from specchat.models.errors import ContextFullError
 from specchat.models.template import ChatTemplate

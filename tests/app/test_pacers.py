@@ -159,8 +159,8 @@ def test_a_seeded_answer_neither_learns_from_others_nor_teaches_them(pair: Pair)
     seeded = pacing(of, [1], temperature=1.0, seed=3)._learned
     assert seeded is not kept
     assert pacing(of, [1], temperature=1.0, seed=3)._learned is not seeded
-    # At temperature 0 nothing is drawn: a seed decides nothing there.
-    assert pacing(of, [1], seed=3)._learned is pacing(of, [1])._learned
+    # Nor at temperature 0: sizes of passes may round differently, and the same text has to come again.
+    assert pacing(of, [1], seed=3)._learned is not pacing(of, [1])._learned
 
 
 def test_the_index_goes_on_across_turns_and_is_made_anew_when_a_prompt_diverges(pair: Pair):

@@ -185,7 +185,7 @@ class _Draft:
             second = token if place.second_right and not place.right else NONSENSE - 1
             rest = (1.0 - place.confidence) / 2
             others = ((second, rest), (NONSENSE - 2, rest / 2))
-            yield Step(first, Distribution.certain(first), place.confidence, others)
+            yield Step(first, Distribution.certain(first), place.confidence, place.confidence, others)
             if place.right:  # asked to go on: the token is fed to it, and held if it comes about
                 self._right.add(index)
 

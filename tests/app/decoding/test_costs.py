@@ -13,8 +13,8 @@ def test_sizes_between_measured_ones_lie_on_the_line_between_them():
     assert target_s.tolist() == pytest.approx([0.0, 1.0, 1.6, 1.8, 2.0])
 
 
-def test_sizes_beyond_the_measured_ones_go_on_as_the_last_two_do():
-    assert Costs({1: 1.0, 2: 1.6, 4: 2.0}, 0.2).target(6).tolist()[5:] == pytest.approx([2.2, 2.4])
+def test_sizes_beyond_the_measured_ones_go_on_half_as_steep_as_the_last_two():
+    assert Costs({1: 1.0, 2: 1.6, 4: 2.0}, 0.2).target(6).tolist()[5:] == pytest.approx([2.1, 2.2])
 
 
 def test_what_lies_beyond_never_falls():
@@ -25,7 +25,7 @@ def test_what_lies_beyond_never_falls():
 
 
 def test_from_one_size_alone_a_pass_costs_by_the_token():
-    assert Costs({1: 0.5}, None).target(3).tolist() == pytest.approx([0.0, 0.5, 1.0, 1.5])
+    assert Costs({1: 0.5}, None).target(3).tolist() == pytest.approx([0.0, 0.5, 1.0, 1.25])
 
 
 def test_the_table_is_the_same_whichever_length_was_asked_for_before():
@@ -78,7 +78,7 @@ def test_a_size_that_was_never_measured_is_taken_as_it_is_seen():
     costs = Costs({1: 1.0, 2: 1.5, 4: 1.66}, 0.2)
     costs.observe_target(3, 1.91)
     assert costs.target(4).tolist() == pytest.approx([0.0, 1.0, 1.5, 1.91, 1.66])
-    assert set(costs.measured()) == {1, 2, 3, 4}
+    assert set(costs.measured()[0]) == {1, 2, 3, 4}
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -91,7 +91,7 @@ def test_one_pass_that_was_disturbed_moves_little(size: int, seconds: float):
     after = costs.target(16)
     assert (np.abs(np.log(after[1:] / before[1:])) <= 0.51).all(), after
     costs.observe_draft(seconds)
-    assert costs.draft == pytest.approx(0.2, rel=0.06)
+    assert costs.draft == pytest.approx(0.2, rel=0.12)
 
 
 def test_frozen_costs_never_change():
@@ -126,3 +126,21 @@ def test_whatever_is_seen_costs_stay_above_zero_and_finite(passes, known):
     assert np.isfinite(target_s).all()
     assert (target_s[1:] > 0).all()
     assert 0 < costs.draft < float("inf")
+
+
+def test_what_is_remembered_is_timed_again():
+    """A draft pass that was remembered from a busy moment would look too dear to be ever tried again."""
+    costs = Costs({1: 1.0, 2: 1.6, 8: 2.0}, 0.9)
+    costs.retime({1: 0.5, 2: 0.8}, 0.1)
+    assert costs.target(8)[[1, 2, 8]].tolist() == pytest.approx([0.5, 0.8, 1.0])
+    assert costs.draft == pytest.approx(0.1)
+
+
+def test_a_rare_plain_pass_says_what_a_plain_pass_costs():
+    """Larger passes that are dearer than known would else make plain ones look dearer too."""
+    costs = Costs(AMX, 0.2)
+    for _ in range(200):
+        for _ in range(63):
+            costs.observe_target(5, 3.0)
+        costs.observe_target(1, 1.0)
+    assert costs.target(5)[[1, 5]].tolist() == pytest.approx([1.0, 3.0], rel=0.1)

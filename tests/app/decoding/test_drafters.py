@@ -110,9 +110,10 @@ def test_a_sampled_draft_gives_the_distribution_each_token_was_drawn_from(
         assert step.distribution is step.unsharpened
         assert step.distribution.tokens.size == 5
         assert step.token not in {token for token, _ in step.others}
-        assert step.surest >= max(chance for _, chance in step.others)
-    assert any(step.confidence < step.surest for step in steps)
-    assert any(step.confidence == step.surest for step in steps)
+        assert step.confidence >= max(chance for _, chance in step.others)
+    # How sure the draft is of a place does not tell which token it drew there.
+    assert any(step.chance < step.confidence for step in steps)
+    assert any(step.chance == step.confidence for step in steps)
 
 
 def test_a_sharpened_draft_keeps_its_own_distribution_beside_the_one_it_was_drawn_from(
@@ -126,7 +127,7 @@ def test_a_sharpened_draft_keeps_its_own_distribution_beside_the_one_it_was_draw
         return 3.0
 
     steps = steps_of(model_drafter(context, [1, 2, 3], WARM, sharpness=sharpness), 6)
-    assert asked == [step.surest for step in steps]
+    assert asked == [step.confidence for step in steps]
     for step in steps:
         assert step.unsharpened is not None
         expected = step.unsharpened.probabilities**3

@@ -179,35 +179,35 @@ def test_a_lookup_learns_from_every_token_that_comes_drafted_or_not():
     rates = HitRates()
     words = [1, 2, 3, 4, 5, 6, 7, 8]
     drafter = LookupDrafter(TextIndex(), words, rates)
-    before = rates.rate(4, True, False)
+    before = rates.rate(4, True, 4)
     for _ in range(10):
         drafter.observe(words)
-    # In runs of eight, the first two of which begin a round.
-    assert rates.rate(4, True, False) > before
+    # In runs of eight, the first four of which begin a round.
+    assert rates.rate(4, True, 4) > before
     own = LookupDrafter(TextIndex(), [], (fresh := HitRates()))
-    before = fresh.rate(40, False, False)
+    before = fresh.rate(40, False, 4)
     for _ in range(30):
         own.observe(words)
-    assert fresh.rate(40, False, False) > before
-    assert fresh.rate(40, True, False) == HitRates().rate(40, True, False)
+    assert fresh.rate(40, False, 4) > before
+    assert fresh.rate(40, True, 4) == HitRates().rate(40, True, 4)
 
 
 def test_a_lookup_that_misses_becomes_less_sure():
     rates = HitRates()
     drafter = LookupDrafter(TextIndex(), [1, 2, 3], rates)
-    sure = rates.rate(1, False, True)
+    sure = rates.rate(1, False, 0)
     for fresh in range(10, 60):
         drafter.observe([1])
         drafter.observe([fresh])
-    assert rates.rate(1, False, True) < sure
+    assert rates.rate(1, False, 0) < sure
 
 
 def test_the_confidence_of_a_run_is_that_of_its_growing_match():
     rates = HitRates()
     text = [1, 2, 3, 4, 5, 6, 1, 2]
     steps = run_of(LookupDrafter(TextIndex(), text, rates), 6)
-    # The first two tokens would begin a round, and from the seventh on the match lies in what is drafted.
-    expected = [rates.rate(2 + count, True, count < 2) for count in range(6)]
+    # From the seventh token on the match lies in what is drafted.
+    expected = [rates.rate(2 + count, True, count) for count in range(6)]
     assert [step.confidence for step in steps] == expected
 
 
