@@ -181,7 +181,8 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--strict",
         action="store_true",
-        help="bit for bit the plain text: only passes that are found to round like plain ones here",
+        help="at temperature 0 bit for bit the plain text: only passes that are found to round like single "
+        "ones here",
     )
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
 

@@ -29,7 +29,6 @@ _ALWAYS_MAX, _ALWAYS_P_MIN = 4, 0.5
 _MANY = 16
 """A pass size that leaves nothing to wish for."""
 
-
 _COSTS, _EQUAL_SIZES = "costs", "equal sizes"
 
 

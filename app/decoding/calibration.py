@@ -30,7 +30,7 @@ def band(confidence: float) -> int:
 
 
 class Calibration:
-    """The chance of acceptance by band of confidence, which starts at the confidence itself."""
+    """The chance of acceptance by band of confidence, which starts near the confidence itself."""
 
     def __init__(self) -> None:
         self._weights = np.full(BANDS, _PRIOR_WEIGHT)

@@ -142,7 +142,7 @@ class FixedPacing:
         return sum(drafter.pass_s for drafter in self._drafters)
 
     def propose(self, limit: int) -> Proposal:
-        """The first round is plain, for the soonest first token, and so is one in 32 after it."""
+        """The first round is plain, for the soonest first token, and so is one now and then."""
         limit = self._fitting(min(limit, self._draft_max))
         if limit > 0 and self._rounds % self._plain_every:
             for drafter in self._drafters:
