@@ -191,7 +191,7 @@ class _Loader:
                 size=self._size,
                 threads=thread_count(options),
                 chunk=_CPU_CHUNK if gpu_layers == 0 or not _has_gpu() else _GPU_CHUNK,
-                rows=MAX_DRAFT + 1,
+                rows=MAX_DRAFT + 1 if role == "target" else 1,  # each takes a vocabulary of logits
                 branches=_BRANCHES if role == "target" and model.drops_suffixes else 1,
                 cache_type_k=options.cache_type_k,
                 cache_type_v=options.cache_type_v,

@@ -12,7 +12,7 @@ from .sampling import Distribution
 POWERS = (1.1, 1.0, 1.4, 3.0, np.inf)
 """The first is where learning starts: on the pairs measured it is the best in nearly every band."""
 
-_CLEARLY = 0.004
+_CLEARLY = 0.01
 """How much more another power has to be worth."""
 
 MOST_TOKENS = 200
