@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -140,6 +141,9 @@ def load_pair(
     draft = None
     try:
         if draft_header is not None:
+            # The pair is judged: a vocabulary of texts is megabytes that nothing asks for any more.
+            vocabulary = replace(draft_header.vocabulary, tokens=())
+            draft_header = replace(draft_header, vocabulary=vocabulary)
             draft = loader.load("draft", draft_header, options.gpu_layers_draft)
         return Pair(options, verdict, target, draft)
     except BaseException:
