@@ -25,7 +25,6 @@ from .requests import MAX_DRAFT, Drafting
 _ALWAYS_MAX, _ALWAYS_P_MIN = 4, 0.5
 """Length and least confidence of a draft that is always made."""
 
-
 _MANY = 16
 """A pass size that leaves nothing to wish for."""
 

@@ -20,6 +20,7 @@ _MOST_PASSES = 16
 """Passes that a single-token pass makes up for, at the most."""
 
 _BEYOND = 0.5
+"""How steep costs are taken to go on beyond the largest size seen, against the last two."""
 
 _MOST_SURPRISE = 0.5
 """A pass that took more or less than e to this power times the expected counts as if it were that."""

@@ -90,8 +90,9 @@ def test_one_pass_that_was_disturbed_moves_little(size: int, seconds: float):
     costs.observe_target(size, seconds)
     after = costs.target(16)
     assert (np.abs(np.log(after[1:] / before[1:])) <= 0.51).all(), after
+    draft_s = costs.draft  # it follows the level that all passes share
     costs.observe_draft(seconds)
-    assert costs.draft == pytest.approx(0.2, rel=0.12)
+    assert costs.draft == pytest.approx(draft_s, rel=0.06)
 
 
 def test_frozen_costs_never_change():
