@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -60,22 +59,19 @@ class Pair:
     """A target and perhaps a draft, loaded with one set of options."""
 
     def __init__(
-        self, options: LoadOptions, verdict: Verdict | None, target: LoadedModel, draft: LoadedModel | None
+        self,
+        options: LoadOptions,
+        verdict: Verdict | None,
+        template: ChatTemplate,
+        target: LoadedModel,
+        draft: LoadedModel | None,
     ) -> None:
-        self.options, self.verdict = options, verdict
+        self.options, self.verdict, self.template = options, verdict, template
         self.target, self.draft = target, draft
         self.threads = thread_count(options)
         self.devices = devices(options.gpu_layers)
         self.identity = self._identity()
         """What a measurement of this pair depends on."""
-        vocabulary = target.header.vocabulary
-        self.template = ChatTemplate.from_model(
-            options.chat_template or target.header.chat_template,
-            vocabulary.bos_text,
-            vocabulary.eos_text,
-            vocabulary,
-            datetime.now,
-        )
 
     def _identity(self) -> dict[str, object]:
         options, loaded = self.options, (self.target, self.draft)
@@ -135,17 +131,26 @@ def load_pair(
             f"{' '.join(verdict.reasons[:2])} "
             "Choose a draft of the target's own family, or start without --draft."
         )
+    vocabulary = target_header.vocabulary
+    template = ChatTemplate.from_model(
+        options.chat_template or target_header.chat_template,
+        vocabulary.bos_text,
+        vocabulary.eos_text,
+        vocabulary,
+        datetime.now,
+    )
     size = options.ctx_size or min(DEFAULT_CONTEXT, target_header.train_context or DEFAULT_CONTEXT)
     loader = _Loader(options, size, emit, cancelled, clock)
+    # Vocabularies are megabytes of texts that nothing asks for any more.
+    del vocabulary
+    target_header = target_header.without_tokens()
+    draft_header = draft_header and draft_header.without_tokens()
     target = loader.load("target", target_header, options.gpu_layers)
     draft = None
     try:
         if draft_header is not None:
-            # The pair is judged: a vocabulary of texts is megabytes that nothing asks for any more.
-            vocabulary = replace(draft_header.vocabulary, tokens=())
-            draft_header = replace(draft_header, vocabulary=vocabulary)
             draft = loader.load("draft", draft_header, options.gpu_layers_draft)
-        return Pair(options, verdict, target, draft)
+        return Pair(options, verdict, template, target, draft)
     except BaseException:
         if draft is not None:
             draft.close()

@@ -4,9 +4,10 @@ python benchmarks/overhead.py [--rounds 300]
 """
 
 import argparse
+import itertools
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -16,8 +17,10 @@ from specchat.app.decoding.drafters import ModelDrafter
 from specchat.app.decoding.learned import Learned
 from specchat.app.decoding.lookup import LookupDrafter, TextIndex
 from specchat.app.decoding.loop import generate
+from specchat.app.decoding.pacing import FixedPacing
 from specchat.app.decoding.sampling import Sampler
 from specchat.app.decoding.settings import Sampling
+from specchat.app.decoding.stats import Round
 
 VOCABULARY = 151_936
 TEXTS = 64
@@ -42,8 +45,9 @@ class Stub:
         return False
 
     def decode(self, tokens: Sequence[int], rows: int) -> np.ndarray:
+        logits = self._pass(tokens)[len(tokens) - rows :]
         self.tokens.extend(tokens)
-        return self._pass(tokens[len(tokens) - rows :])
+        return logits
 
     def decode_tree(self, tokens: Sequence[int], parents: Sequence[int]) -> np.ndarray:
         self._nodes = list(tokens)
@@ -78,39 +82,45 @@ def main() -> None:
     for row, tokens in zip(target_rows, likely, strict=True):
         row[tokens] += (13.0, 12.0, 11.5, 11.0, 10.0, 9.0)
     draft_rows = target_rows + numbers.standard_normal(target_rows.shape).astype(np.float32)
-    print(f"{'temperature':>11} {'ms a round':>10} {'quartiles':>16} {'drafted':>8} {'tokens':>7}")
+    print(
+        f"{'temperature':>11} {'pacing':>8} {'ms a round':>10} {'quartiles':>16} {'drafted':>8} {'tokens':>7}"
+    )
     for temperature in options.temps:
-        target, draft = Stub(target_rows, 0.06), Stub(draft_rows, 0.012)
-        sampling = Sampling(temperature=temperature)
-        sampler, draws = Sampler(sampling), np.random.default_rng(1)
-        prompt = numbers.integers(0, VOCABULARY, 500).tolist()
-        target.tokens, draft.tokens = prompt[:-1], prompt[:-1]
-        learned = Learned(Costs({1: 0.06, 2: 0.07, 8: 0.09, 32: 0.25}, 0.012))
-        pacing = AdaptivePacing(
-            learned,
-            model=ModelDrafter(draft, prompt, sampler, draws, sharpness=learned.sharpness),
-            lookup=LookupDrafter(TextIndex(), prompt, learned.hits),
-            branches=8,
-        )
-        spent: list[float] = []
-        proposed: list[int] = []
-        tokens = 0
-        started = time.perf_counter()
-        copied = 0.0
-        for done in generate(target, pacing, prompt, sampler=sampler, draws=draws, clock=time.perf_counter):
-            now = time.perf_counter()
-            copies = target.spent_s + draft.spent_s
-            spent.append(1e3 * (now - started - (copies - copied)))
-            started, copied = time.perf_counter(), copies
-            proposed.append(done.proposed)
-            tokens += len(done.emitted)
-            if len(spent) == options.rounds:
-                break
-        low, middle, high = statistics.quantiles(spent[10:], n=4)
-        print(
-            f"{temperature:11} {middle:10.2f} {f'{low:.2f} to {high:.2f}':>16} "
-            f"{statistics.mean(proposed):8.1f} {tokens / len(spent):7.2f}"
-        )
+        for fixed in (0, 2, 4, 8, 16, None):
+            sampler, draws = Sampler(Sampling(temperature=temperature)), np.random.default_rng(1)
+            prompt = numbers.integers(0, VOCABULARY, 500).tolist()
+            target, draft = Stub(target_rows, 0.06), Stub(draft_rows, 0.012)
+            target.tokens, draft.tokens = prompt[:-1], prompt[:-1]
+            learned = Learned(Costs({1: 0.06, 2: 0.07, 8: 0.09, 32: 0.25}, 0.012))
+            model = ModelDrafter(draft, prompt, sampler, draws, sharpness=learned.sharpness)
+            lookup = LookupDrafter(TextIndex(), prompt, learned.hits)
+            if fixed is None:
+                pacing = AdaptivePacing(learned, model=model, lookup=lookup, branches=8)
+            else:
+                pacing = FixedPacing([model], fixed, 0.0, "", plain_every=1 << 30)
+            rounds = generate(target, pacing, prompt, sampler=sampler, draws=draws, clock=time.perf_counter)
+            spent, proposed, tokens = measured(rounds, options.rounds, target, draft)
+            low, middle, high = statistics.quantiles(spent[10:], n=4)
+            print(
+                f"{temperature:11} {'auto' if fixed is None else f'always {fixed}':>8} {middle:10.2f} "
+                f"{f'{low:.2f} to {high:.2f}':>16} {proposed / len(spent):8.1f} {tokens / len(spent):7.2f}"
+            )
+
+
+def measured(rounds: Iterator[Round], count: int, target: Stub, draft: Stub) -> tuple[list[float], int, int]:
+    """Milliseconds of each round less what the stubs took, and how many tokens were drafted and emitted."""
+    spent: list[float] = []
+    proposed = tokens = 0
+    copied = 0.0
+    started = time.perf_counter()
+    for done in itertools.islice(rounds, count):
+        now = time.perf_counter()
+        copies = target.spent_s + draft.spent_s
+        spent.append(1e3 * (now - started - (copies - copied)))
+        proposed += done.proposed
+        tokens += len(done.emitted)
+        started, copied = time.perf_counter(), copies
+    return spent, proposed, tokens
 
 
 if __name__ == "__main__":

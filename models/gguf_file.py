@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,6 +75,10 @@ class GgufHeader:
     embedding_length: int
     vocabulary: Vocabulary
     chat_template: str | None = field(repr=False)
+
+    def without_tokens(self) -> GgufHeader:
+        """The same without the vocabulary's texts, which are megabytes."""
+        return replace(self, vocabulary=replace(self.vocabulary, tokens=(), bos=None, eos=None))
 
 
 def read_header(path: str | Path, *, weights: bool = True) -> GgufHeader:

@@ -21,6 +21,7 @@ from llama_cpp._ggml import libggml
 
 from .batch import Batch
 from .errors import LoadError, PassError
+from .freed_memory import give_back_freed_memory
 from .native_log import hear, last_errors
 from .tree_shape import TreeShape
 
@@ -109,6 +110,7 @@ class Model:
             self._model: Any = api.llama_model_load_from_file(str(path).encode(), parameters)
         if not self._model:
             raise LoadError(f"{path} could not be loaded: {errors.reason()}")
+        give_back_freed_memory()
         self.path = path
         self._vocabulary: Any = api.llama_model_get_vocab(self._model)
         self._piece_buffer = ctypes.create_string_buffer(64)
@@ -305,11 +307,11 @@ class Context:
         Raises:
             PassError: there is no such path; nothing has changed.
         """
+        if self._tree is None and not path:
+            return
         tokens, shape = self._tree or ([], TreeShape.of(()))
         if not shape.is_path(path):
             raise PassError(f"the last tree has no path {list(path)}")
-        if self._tree is None:
-            return
         self._tree = None
         if path and (branch := shape.firsts[path[-1]]) > 0:
             api.llama_memory_seq_rm(self._memory, 0, -1, -1)

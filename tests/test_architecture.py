@@ -59,6 +59,7 @@ def test_decoding_knows_no_model_no_screen_and_no_database(path: Path):
         "typing",
         "statistics",
         "bisect",
+        "itertools",
         "math",
     )
     assert all(name.startswith((*allowed, "__future__")) for name in imported(path))

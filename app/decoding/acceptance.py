@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .sampling import Distribution
+from .sampling import Distribution, Probabilities, Tokens
 
 Rule = Callable[[Distribution, Distribution, int, np.random.Generator], int]
 """(p, q, x, random draws) -> the token that stands: x itself when it is accepted."""
@@ -35,7 +35,7 @@ def residual(p: Distribution, q: Distribution) -> Distribution:
 
     Where rounding leaves nothing of p over q, the two are equal and p itself is the answer.
     """
-    over = p.probabilities - _on_tokens_of(p, q)
+    over = p.probabilities - on_tokens_of(p, q.tokens, q.probabilities)
     keep = over > 0.0
     total = over[keep].sum()
     if total <= 0.0:
@@ -47,14 +47,17 @@ def acceptance_chance(p: Distribution, q: Distribution) -> float:
     """The chance, sum of min(p, q), that a token drawn from `q` is accepted (Leviathan et al., 3.2)."""
     if q.tokens.size == 1:
         return p.probability(int(q.tokens[0]))
-    return float(np.minimum(p.probabilities, _on_tokens_of(p, q)).sum())
+    return float(np.minimum(p.probabilities, on_tokens_of(p, q.tokens, q.probabilities)).sum())
 
 
-def _on_tokens_of(p: Distribution, q: Distribution) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """q's probability for each of p's tokens, float64 (n,)."""
-    if q.tokens.size == 1:
-        return np.where(p.tokens == q.tokens[0], q.probabilities[0], 0.0)
-    order = np.argsort(q.tokens)
-    tokens = q.tokens[order]
-    places = np.minimum(np.searchsorted(tokens, p.tokens), tokens.size - 1)
-    return np.where(tokens[places] == p.tokens, q.probabilities[order][places], 0.0)
+def on_tokens_of(p: Distribution, tokens: Tokens, probabilities: Probabilities) -> Probabilities:
+    """For each of p's tokens the probability that `tokens` give it, float64 (..., tokens of p).
+
+    `probabilities` is float64 (..., tokens): one distribution over the same tokens, or several.
+    """
+    if tokens.size == 1:
+        return np.where(p.tokens == tokens[0], probabilities, 0.0)
+    order = tokens.argsort()
+    ordered = tokens[order]
+    places = np.minimum(ordered.searchsorted(p.tokens), tokens.size - 1)
+    return np.where(ordered[places] == p.tokens, probabilities[..., order[places]], 0.0)

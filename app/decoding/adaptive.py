@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .acceptance import acceptance_chance
 from .calibration import StopTable, band
-from .drafters import Drafter, Source, Step
+from .drafters import Drafter, Lookup, Source, Step
 from .guard import Guard
 from .learned import Learned
 from .pacing import Leaf, Proposal, any_size
@@ -64,7 +64,7 @@ class AdaptivePacing:
         learned: Learned,
         *,
         model: Drafter | None = None,
-        lookup: Drafter | None = None,
+        lookup: Lookup | None = None,
         longest: int = 32,
         branches: int = 1,
         allowed: Callable[[int], bool] = any_size,
@@ -158,7 +158,7 @@ class AdaptivePacing:
             decided = len(done.emitted) + (done.finish == "stop")
             seconds = learned.costs.spent(1 + done.proposed, len(self._seen), done.target_s + done.draft_s)
             self._guard.observe(decided, seconds, float(learned.costs.target(1)[1]))
-            if self._source != "lookup":
+            if self._source != "lookup" and len(self._steps) <= len(self._drawn):
                 learned.count(self._region, decided, 1 + done.proposed, len(self._seen))
         if self._source == "model":
             learned.successions.observe(self._seen)
@@ -185,11 +185,11 @@ class AdaptivePacing:
             if drafter is not None:
                 drafter.observe(tokens)
 
-    def _look_up(self, limit: int) -> list[Step]:
-        """What followed the latest match, as far as it may stand."""
+    def _look_up(self, limit: int, after: Sequence[int] = ()) -> list[Step]:
+        """What followed the latest match, as far as it may stand; `after` is what is drafted before it."""
         run: list[Step] = []
         survival = 1.0
-        for step in self._lookup.draft() if self._lookup is not None else ():
+        for step in self._lookup.draft(after) if self._lookup is not None and limit > 0 else ():
             survival *= step.confidence
             run.append(step)
             if len(run) == limit or survival < _UNLIKELY:
@@ -226,15 +226,16 @@ class AdaptivePacing:
     ) -> tuple[tuple[Step, ...], tuple[Leaf, ...]]:
         """The model's draft, as long as its confidence lets it pay, and the leaves that pay beside it.
 
-        While the draft agrees with a looked-up run, the rest of the run may take its place: it costs nothing.
+        What followed a match of the text and the draft so far may take over from the model: it costs nothing.
         """
         assert self._model is not None
         assert self._table is not None
         learned, drawn = self._learned, self._drawn
         chances: list[float] = []
         behind, spent_s = self._model.behind, self._model.pass_s
-        agrees = True
-        survival = 1.0
+        run = list(run)
+        whole = bool(self._allowed[: limit + 1].all())
+        takes_over, survival = True, 1.0
         for step in self._model.draft():
             self._seen.append(step.confidence)
             if behind <= 1:
@@ -243,8 +244,11 @@ class AdaptivePacing:
             chance = learned.calibration.chance(step.confidence)
             count = len(chances) + 1
             more = self._table.value(count, survival * chance, band(step.confidence))
-            # A token that was drawn is either tested whatever it is, or its place is left unseen.
-            if step.distribution.tokens.size > 1:
+            # A token that was drawn is either tested whatever it is, or its place is left unseen. So no run
+            # may lead from a size that is not allowed to one that is: whether there is a run is the token's.
+            drawn_by_chance = step.distribution.tokens.size > 1
+            takes_over = takes_over and (whole or not drawn_by_chance)
+            if drawn_by_chance:
                 gain = survival * chance - float(dearer[count] - dearer[count - 1]) + max(more, 0.0)
                 if gain <= 0.0 and count > at_least:
                     break
@@ -252,13 +256,15 @@ class AdaptivePacing:
             drawn.append(step)
             chances.append(chance)
             survival *= chance
-            agrees = agrees and count < len(run) and run[count - 1].token == step.token
-            if count < limit and agrees:
-                rest = [one.confidence for one in run[count:limit]]
-                if self._best_length(rest, dearer[count:] - dearer[count], survival)[1] > max(more, 0.0):
-                    length, _ = self._best_length([*chances, *rest], dearer, at_least=at_least)
-                    steps = (*drawn, *run[count:])[:length]
-                    return steps, self._leaves(length, chances, limit, dearer)
+            if not run or run.pop(0).token != step.token:
+                run = self._look_up(limit - count, [one.token for one in drawn])
+            run = run[: limit - count]
+            rest = [one.confidence for one in run]
+            if takes_over and self._best_length(rest, dearer[count:] - dearer[count], survival)[1] > max(
+                more, 0.0
+            ):
+                length, _ = self._best_length([*chances, *rest], dearer, at_least=at_least)
+                return (*drawn, *run)[:length], self._leaves(length, chances, limit, dearer)
             if count >= limit or more <= 0.0:
                 break
         length, _ = self._best_length(chances, dearer, at_least=min(at_least, len(chances)))

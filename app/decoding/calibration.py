@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 Chances = npt.NDArray[np.float64]
 
-_EDGES = np.array([0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96, 0.99])
+_EDGES = (0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.96, 0.99)
 _PRIOR = np.array([0.15, 0.3, 0.43, 0.58, 0.75, 0.87, 0.94, 0.98, 0.995])
 BANDS = _PRIOR.size
 """Confidence is told apart in so many bands."""
@@ -26,7 +27,7 @@ _KEPT = 0.3
 
 def band(confidence: float) -> int:
     """The band that a confidence belongs to, the lowest first."""
-    return int(np.searchsorted(_EDGES, confidence, side="right"))
+    return bisect.bisect_right(_EDGES, confidence)
 
 
 class Calibration:

@@ -59,6 +59,14 @@ class Drafter(Protocol):
         ...
 
 
+class Lookup(Drafter, Protocol):
+    """A drafter that can also go on from what another one drafted."""
+
+    def draft(self, after: Sequence[int] = ()) -> Iterator[Step]:
+        """What may come next, should the tokens of `after` come first."""
+        ...
+
+
 Sharpness = Callable[[float], float]
 """The power that a draft's distribution is raised to, by its confidence; infinity is its likeliest token."""
 

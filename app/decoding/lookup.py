@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 
@@ -26,6 +27,9 @@ _CAUTION = 1.0
 
 _BEGINNING = 4
 """Places of a round that are told apart from those behind them."""
+
+_SURE_MATCH = 3
+"""Tokens that have to match where some of them are only drafted: a shorter match would mostly mislead."""
 
 _MEMORY, _BEGIN_MEMORY = 100.0, 20.0
 
@@ -79,6 +83,19 @@ class TextIndex:
                 break
             self._end[ending] = end
             ending = link[ending]
+
+    def match_after(self, tokens: Sequence[int]) -> tuple[int, int]:
+        """What `matched` and `place` were if these tokens followed; only what stands is matched with them."""
+        if not tokens:
+            return self.matched, self.place
+        state, matched = max(self._link[self._newest], 0), self.matched
+        for token in tokens:
+            while state and token not in self._next[state]:
+                state = self._link[state]
+                matched = self._length[state]
+            state = self._next[state].get(token, 0)
+            matched = matched + 1 if state else 0
+        return matched, self._end[state]
 
     def _add(self, length: int, following: dict[int, int], link: int, end: int) -> int:
         self._next.append(following)
@@ -154,16 +171,18 @@ class LookupDrafter:
                 self._rates.observe(index.matched, index.place < self._given, count, hit)
             index.append(token)
 
-    def draft(self) -> Iterator[Step]:
-        """What followed the match; one that overlaps the end of the text goes on into the draft itself."""
-        index = self._index
-        matched, text = index.matched, index.tokens
-        if not matched:
+    def draft(self, after: Sequence[int] = ()) -> Iterator[Step]:
+        """What followed the match, were the tokens of `after` to stand.
+
+        One that overlaps the end of the text goes on into the draft itself.
+        """
+        text = self._index.tokens
+        matched, first = self._index.match_after(after)
+        if not matched or (after and matched < _SURE_MATCH):
             return
-        drafted: list[int] = []
-        while True:
-            place = index.place + len(drafted)
+        drafted = list(after)
+        for count in itertools.count():
+            place = first + count
             drafted.append(text[place] if place < len(text) else drafted[place - len(text)])
-            done = len(drafted) - 1
-            rate = self._rates.rate(matched + done, place < self._given, done)
+            rate = self._rates.rate(matched + count, place < self._given, count)
             yield Step(drafted[-1], Distribution.certain(drafted[-1]), rate)

@@ -12,6 +12,7 @@ from .settings import Sampling
 
 Logits = npt.NDArray[np.float32]
 Tokens = npt.NDArray[np.int64]
+Probabilities = npt.NDArray[np.float64]
 
 _COLUMNS = 1024
 
@@ -33,7 +34,7 @@ class Distribution:
     """
 
     tokens: Tokens
-    probabilities: npt.NDArray[np.float64]
+    probabilities: Probabilities
 
     @staticmethod
     def certain(token: int) -> Distribution:
@@ -87,7 +88,7 @@ class Sampler:
         """The distribution of the token after `history`, from its row of logits, float32 (vocabulary,)."""
         logits = self.adjusted(logits, history)
         if self.greedy:
-            return Distribution.certain(int(np.argmax(logits)))
+            return Distribution.certain(int(logits.argmax()))
         return self._sampled(logits, self._nucleus(logits, None))
 
     def outlook(self, logits: Logits, history: Sequence[int]) -> Outlook:
@@ -151,33 +152,30 @@ def likeliest(logits: Logits, count: int) -> Tokens:
     """The ids of the `count` largest logits, the largest first, equal ones by id.
 
     Seen as a table, the `count`-th largest of the maxima of its columns is a floor under the answer: only
-    columns that reach it can hold a part of it, and only what lies above it in them is sorted.
+    what reaches it is sorted.
     """
     size = logits.size
     height = size // _COLUMNS
     if 4 * count > _COLUMNS or height < 2:
-        candidates = np.arange(size)
-        if count < size:
-            floor = np.partition(logits, size - count)[size - count]
-            candidates = np.flatnonzero(logits >= floor)
+        if count >= size:
+            candidates = np.arange(size)
+        else:
+            candidates = np.flatnonzero(logits >= np.partition(logits, size - count)[size - count])
     else:
         table: Logits = np.reshape(logits[: height * _COLUMNS], (height, _COLUMNS))
         maxima: Logits = table.max(axis=0)
-        floor = np.partition(maxima, _COLUMNS - count)[_COLUMNS - count]
-        columns = np.flatnonzero(maxima >= floor)
-        above = np.flatnonzero(table.take(columns, axis=1).ravel() >= floor)
-        rows, places = np.divmod(above, columns.size)
-        rest = np.flatnonzero(logits[height * _COLUMNS :] >= floor) + height * _COLUMNS
-        candidates = np.concatenate((rows * _COLUMNS + columns[places], rest))
-    order = np.argsort(-logits[candidates], kind="stable")
+        maxima.partition(_COLUMNS - count)
+        candidates = np.flatnonzero(logits >= maxima[_COLUMNS - count])
+    order = (-logits[candidates]).argsort(kind="stable")
     return candidates[order[:count]]
 
 
-def _softmax(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    weights = np.exp(logits - logits.max())
+def _softmax(logits: npt.NDArray[np.float64]) -> Probabilities:
+    """Probabilities of logits of which the first is the largest."""
+    weights = np.exp(logits - logits[0])
     return weights / weights.sum()
 
 
-def _mass_count(probabilities: npt.NDArray[np.float64], mass: float) -> int:
+def _mass_count(probabilities: Probabilities, mass: float) -> int:
     """How many of these descending probabilities it takes to reach `mass`; at least one."""
-    return int(np.searchsorted(np.cumsum(probabilities), mass, side="left")) + 1
+    return int(probabilities.cumsum().searchsorted(mass, side="left")) + 1

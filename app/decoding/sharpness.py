@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .acceptance import acceptance_chance
+from .acceptance import on_tokens_of
 from .calibration import BANDS, band
 from .sampling import Distribution
 
 POWERS = (1.1, 1.0, 1.4, 3.0, np.inf)
-"""The first is where learning starts: on the pairs measured it is the best in nearly every band."""
+"""The first is where learning starts: on the pairs measured it is the best in nearly every band.
+Only the last is infinite."""
+
+_FINITE = np.array(POWERS[:-1])
 
 _CLEARLY = 0.01
 """How much more another power has to be worth."""
@@ -41,7 +44,7 @@ class LearnedSharpness:
     def __call__(self, confidence: float) -> float:
         """The power to raise a distribution of this confidence to."""
         chances = self._chances[band(confidence)]
-        best = int(np.argmax(chances))
+        best = int(chances.argmax())
         return POWERS[best if chances[best] > chances[0] + _CLEARLY else 0]
 
     def observe(self, confidence: float, target: Distribution, draft: Distribution) -> None:
@@ -51,6 +54,9 @@ class LearnedSharpness:
         place = band(confidence)
         keep = 1.0 - 1.0 / _MEMORY
         self._weights[place] = keep * self._weights[place] + 1.0
-        for index, power in enumerate(POWERS):
-            chance = acceptance_chance(target, draft.sharpened(power))
-            self._chances[place, index] += (chance - self._chances[place, index]) / self._weights[place]
+        # Chances of acceptance, sum of min(p, q), under all powers at once.
+        powers = draft.probabilities ** _FINITE[:, None]
+        shares = on_tokens_of(target, draft.tokens, powers / powers.sum(axis=1, keepdims=True))
+        chances = np.minimum(target.probabilities, shares).sum(axis=1)
+        likeliest = target.probability(int(draft.tokens[0]))
+        self._chances[place] += (np.append(chances, likeliest) - self._chances[place]) / self._weights[place]

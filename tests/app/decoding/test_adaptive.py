@@ -150,6 +150,18 @@ def test_where_the_text_repeats_a_lookup_is_taken_and_costs_no_draft_passes():
     assert any("the text repeats itself" in done.reason for done in played.rounds[-20:])
 
 
+def test_behind_an_edit_a_few_drafted_tokens_lead_back_to_the_given_text():
+    """A text is said again with every twelfth token changed: only the model can know the change."""
+    given = random_text(240)
+    edited = [token % 300 + 1 if place % 12 == 0 else token for place, token in enumerate(given)]
+    world = World(edited, [Place(True, 0.95)] * 240, FLAT, 0.2, prompt=given)
+    learned = world.learned()
+    world.play(learned, lookup=True)
+    played = world.play(learned, lookup=True)
+    assert played.draft_passes < 0.5 * len(edited)
+    assert played.speed > world.play(lookup=False).speed
+
+
 def test_without_a_draft_model_the_text_so_far_is_drafted_alone():
     played = World(repeated(), sure(600), AMX, 0.2).play(model=False, lookup=True)
     assert played.draft_passes == 0

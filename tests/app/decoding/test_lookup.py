@@ -100,6 +100,31 @@ def test_a_lookup_proposes_what_followed_the_longest_match(text: list[int], cut:
     assert expected == [step.token for step in islice(drafter.draft(), limit)]
 
 
+@given(
+    text=st.lists(st.integers(0, 3), min_size=1, max_size=40),
+    after=st.lists(st.integers(0, 4), min_size=1, max_size=8),
+)
+def test_a_match_of_text_and_draft_is_their_longest_ending_that_stands_in_the_text(
+    text: list[int], after: list[int]
+):
+    whole = [*text, *after]
+
+    def stands(length: int) -> bool:
+        return any(text[end - length : end] == whole[-length:] for end in range(length, len(text) + 1))
+
+    matched, place = indexed(text).match_after(after)
+    assert matched == max((length for length in range(1, len(whole) + 1) if stands(length)), default=0)
+    assert not matched or text[place - matched : place] == whole[-matched:]
+
+
+def test_a_draft_leads_back_to_what_was_given():
+    """Behind the edit the given text goes on: three tokens of the draft are enough to know where."""
+    drafter = LookupDrafter(TextIndex(), [1, 2, 3, 4, 5, 6, 7, 8, 9, 50, 1, 2], HitRates())
+    assert [step.token for step in islice(drafter.draft((40, 4, 5, 6)), 3)] == [7, 8, 9]
+    assert not list(drafter.draft((40, 5, 6)))
+    assert not list(drafter.draft((40,)))
+
+
 def run_of(drafter: LookupDrafter, count: int) -> list[Step]:
     return list(islice(drafter.draft(), count))
 

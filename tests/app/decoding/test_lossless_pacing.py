@@ -5,7 +5,7 @@ and the rule that accepts them would weigh them by a distribution they no longer
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -16,8 +16,9 @@ from specchat.app.decoding.adaptive import AdaptivePacing
 from specchat.app.decoding.costs import Costs
 from specchat.app.decoding.drafters import ModelDrafter
 from specchat.app.decoding.learned import Learned
+from specchat.app.decoding.lookup import LookupDrafter, TextIndex
 from specchat.app.decoding.loop import generate
-from specchat.app.decoding.pacing import FixedPacing, Pacing
+from specchat.app.decoding.pacing import FixedPacing, Pacing, any_size
 from specchat.app.decoding.sampling import Sampler
 from specchat.app.decoding.settings import Sampling
 
@@ -81,6 +82,21 @@ def adaptive(target_s: dict[int, float], draft_s: float, branches: int = 1, long
     return make
 
 
+def with_runs(target_s: dict[int, float], draft_s: float, allowed: Callable[[int], bool] = any_size):
+    """The draft's tokens lead to runs of the text so far, one token here and none there."""
+
+    def make(draft: ModelDrafter) -> Pacing:
+        learned = Learned(Costs(target_s, draft_s, frozen=True))
+        lookup = LookupDrafter(TextIndex(), [0], learned.hits)
+        return AdaptivePacing(learned, model=draft, lookup=lookup, branches=8, allowed=allowed)
+
+    return make
+
+
+def in_fours(size: int) -> bool:
+    return size in (1, 4, 8)
+
+
 def up_to_three(draft: ModelDrafter) -> Pacing:
     learned = Learned(Costs(FLAT, 0.05, frozen=True))
     return AdaptivePacing(learned, model=draft, allowed=lambda size: size <= 3)
@@ -96,6 +112,11 @@ def up_to_three(draft: ModelDrafter) -> Pacing:
         adaptive(FLAT, 0.1, branches=8),
         adaptive(FLAT, 0.02, longest=2),
         up_to_three,
+        with_runs(STAIRS, 0.05),
+        with_runs(FLAT, 0.3),
+        with_runs(FLAT, 0.02),
+        with_runs(FLAT, 0.3, in_fours),
+        with_runs(STAIRS, 0.3, in_fours),
     ],
 )
 def test_the_text_is_distributed_as_the_targets(pacing):
