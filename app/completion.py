@@ -26,6 +26,7 @@ class Word:
     help: str
     takes: Takes
     choices: tuple[str, ...] = ()
+    required: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def _word(action: argparse.Action) -> Word:
         takes = "gguf"
     elif isinstance(action.metavar, str):
         takes = _NAMED.get(action.metavar, takes)
-    return Word(tuple(action.option_strings), action.help or "", takes, choices)
+    return Word(tuple(action.option_strings), action.help or "", takes, choices, action.required)
 
 
 def _bash(lines: Sequence[CommandLine]) -> str:
@@ -144,7 +145,7 @@ def _zsh(lines: Sequence[CommandLine]) -> str:
         value = f"({' '.join(word.choices)})" if word.choices else files.get(word.takes, "")
         end = "" if word.takes == "nothing" else f":{word.takes}:{value}"
         if not word.flags:
-            return [quoted(f"{':' if len(word.choices) else '::'}{said}:{value}")]
+            return [quoted(f"{':' if word.required else '::'}{said}:{value}")]
         others = f"({' '.join(word.flags)})"
         return [
             quoted(f"{others}{flag}{'=' if end and flag.startswith('--') else ''}[{said}]{end}")

@@ -21,10 +21,10 @@ _SAMPLING = {
 }
 """The fields of `Sampling` by the names that options have; those of `Drafting` have the same names."""
 
-_HEAD = (
-    "# Written by specchat when a preset is saved. Presets of your own can stand in config.toml as well;\n"
-)
-_HEAD += "# one here goes before one of the same name there.\n"
+_HEAD = """\
+# Written by specchat when a preset is saved. Presets of your own can stand in config.toml as well;
+# one here goes before one of the same name there.
+"""
 
 
 def preset_of(answer: AnswerOptions, system: str | None) -> Preset:

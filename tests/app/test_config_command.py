@@ -80,7 +80,8 @@ def test_the_template_without_its_marks_is_the_built_in_settings():
     said = [
         line
         for line in lines
-        if line in TABLE_HEADS or (" = " in line and line.split()[2].strip('"') not in PLACEHOLDERS)
+        if line in TABLE_HEADS
+        or (line.split()[1:2] == ["="] and line.split()[2].strip('"') not in PLACEHOLDERS)
     ]
     file = read_back("\n".join(said[: said.index("[keys]")]))
     assert len(file.values) >= 15
