@@ -197,3 +197,10 @@ def test_settings_are_read_without_screen_or_engine():
 
 def test_all_settings_are_the_same_each_time():
     assert [setting.key for setting in all_settings()] == [setting.key for setting in KNOWN]
+
+
+def test_the_example_in_the_readme_is_a_settings_file():
+    readme = (Path(__file__).parent.parent.parent / "README.md").read_text(encoding="utf-8")
+    file = read_back(readme.split("```toml\n")[1].split("```")[0])
+    assert file.values["temp"] == 0.7
+    assert file.presets["careful"]["temp"] == 0.2
