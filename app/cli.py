@@ -6,26 +6,22 @@ Parsing imports neither the screen nor llama.cpp, so `--help` and a wrong word a
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from .decoding.settings import Sampling
-from .exit_codes import UNUSABLE
-from .options import (
-    Parser,
-    add_answer_options,
-    add_model_options,
-    add_run_options,
-    answer_options,
-    load_options,
-    log_file,
-)
-from .process import EngineProcess
+from .exit_codes import DONE, UNUSABLE
+from .options import Parser, answer_options, load_options, log_file
+from .parsers import COMMANDS, PROG, chat_parser
 from .requests import AnswerOptions, LoadOptions
+from .settings import ChatSettings, SettingsFile, Value, all_settings, chat_settings, in_force
+from .settings_file import chosen_path, read_settings
 
-PROG = "specchat"
-VERSION = "0.1.0"
+if TYPE_CHECKING:
+    from .process import EngineProcess
 
 Result = TypeVar("Result")
 
@@ -36,56 +32,52 @@ class OpenChat(Protocol):
     def __call__(
         self,
         engine: EngineProcess,
-        load: LoadOptions,
+        load: LoadOptions | None,
         answer: AnswerOptions,
         system: str | None,
         notice: str,
+        chat: ChatSettings,
     ) -> int:
-        """Chat until the user leaves; returns the exit code."""
+        """Chat until the user leaves; returns the exit code. Nobody named a model if `load` is `None`."""
         ...
 
 
 def main(words: Sequence[str], open_chat: OpenChat) -> int:
     """Do what the words of the command line say; returns the exit code."""
-    if words[:1] == ["run"]:
-        return _run(words[1:])
-    if words[:1] == ["demo"]:
-        return _demo(words[1:], open_chat)
-    if words[:1] == ["inspect"]:
-        return _inspect(words[1:])
-    if words and not words[0].startswith("-"):
+    name, rest = (words[0], words[1:]) if words else ("", words)
+    if name == "run":
+        return _run(rest)
+    if name == "demo":
+        return _demo(rest, open_chat)
+    if name == "inspect":
+        return _inspect(rest)
+    if name == "config":
+        return _config(rest)
+    if name == "completion":
+        return _completion(rest)
+    if name and not name.startswith("-"):
+        *others, last = COMMANDS
         Parser(prog=PROG).error(
-            f"a model is named with --target: {PROG} --target {words[0]}"
-            if words[0].endswith(".gguf")
-            else f"there is no command {words[0]!r}; there are run, demo and inspect"
+            f"a model is named with --target: {PROG} --target {name}"
+            if name.endswith(".gguf")
+            else f"there is no command {name!r}; there are {', '.join(others)} and {last}"
         )
     return _chat(words, open_chat)
 
 
 def _chat(words: Sequence[str], open_chat: OpenChat) -> int:
-    parser = Parser(
-        prog=PROG,
-        description="Chat with a local GGUF model in the terminal; a small draft model makes it faster, "
-        "and changes nothing else.",
-        epilog="commands: specchat run (one answer on stdout), specchat inspect (a file or a pair, from "
-        "the headers), specchat demo (a small packaged model). Each has its own --help.",
-    )
-    add_model_options(parser, required=True)
-    add_answer_options(parser)
-    parser.add_argument("--version", action="version", version=f"{PROG} {VERSION}")
-    options = parser.parse_args(words)
-    return _open_chat(parser, options, load_options(parser, options), open_chat)
+    parser = chat_parser()
+    options, values, file = _settled(parser, words)
+    load = load_options(parser, options) if options.target is not None else None
+    return _open_chat(parser, options, load, open_chat, chat_settings(values, file))
 
 
 def _run(words: Sequence[str]) -> int:
-    parser = Parser(
-        prog=f"{PROG} run",
-        description="Answer one prompt: the answer on stdout, the figures on stderr.",
-    )
-    add_model_options(parser, required=True)
-    add_answer_options(parser)
-    add_run_options(parser)
-    options = parser.parse_args(words)
+    parser = COMMANDS["run"]()
+    options, _, file = _settled(parser, words)
+    if options.target is None:
+        in_file = f", or target under [models] in {file.path}" if file.path is not None else ""
+        parser.error(f"a model is needed: -m/--target{in_file}")
     if options.prompt is None:
         parser.error("a prompt is needed: -p TEXT, or -p - to read it from standard input")
     return _answer_once(parser, options, load_options(parser, options), options.prompt)
@@ -94,16 +86,7 @@ def _run(words: Sequence[str]) -> int:
 def _demo(words: Sequence[str], open_chat: OpenChat) -> int:
     from .demo import DEMO_NOTICE, DEMO_PROMPT, DEMO_REPEAT_PENALTY, demo_model
 
-    parser = Parser(
-        prog=f"{PROG} demo",
-        description="Chat with the small packaged model, drafted from the text so far (repeat penalty 1.1 "
-        "unless another is given). Without a terminal, or with -p, answer once, at temperature 0 and without "
-        "a penalty: a built-in prompt asks for an edit of a given text.",
-    )
-    add_model_options(parser, required=False)
-    add_answer_options(parser)
-    add_run_options(parser)
-    parser.set_defaults(drafter="lookup", temp=None, repeat_penalty=None)
+    parser = COMMANDS["demo"]()
     options = parser.parse_args(words)
     if options.target is None:
         options.target = str(_or_exit(parser, demo_model))
@@ -115,32 +98,83 @@ def _demo(words: Sequence[str], open_chat: OpenChat) -> int:
     if options.repeat_penalty is None:
         options.repeat_penalty = DEMO_REPEAT_PENALTY if chatting else Sampling().repeat_penalty
     if chatting:
-        return _open_chat(parser, options, load, open_chat, DEMO_NOTICE)
+        # How the chat looks is the user's own; what it does is the demo's.
+        _, values, file = _settled(parser, words)
+        return _open_chat(parser, options, load, open_chat, chat_settings(values, file), DEMO_NOTICE)
     if options.max_tokens is None:
         options.max_tokens = 256
     return _answer_once(parser, options, load, options.prompt or DEMO_PROMPT)
 
 
 def _inspect(words: Sequence[str]) -> int:
-    parser = Parser(
-        prog=f"{PROG} inspect",
-        description="Say what a GGUF file is, and whether a draft can serve a target, from the headers.",
-    )
-    parser.add_argument("target", help="a GGUF file")
-    parser.add_argument("draft", nargs="?", help="a GGUF file that may draft for it")
+    parser = COMMANDS["inspect"]()
     options = parser.parse_args(words)
     from .inspecting import inspect
 
     return _or_exit(parser, lambda: inspect(options.target, options.draft))
 
 
+def _config(words: Sequence[str]) -> int:
+    from .config_command import as_json, as_toml, unknown_variables, write_template
+
+    parser = COMMANDS["config"]()
+    options = parser.parse_args(words)
+    path = chosen_path(options.config, options.no_config, os.environ)
+    if options.path or options.init:
+        if path is None:
+            parser.error("with --no-config there is no settings file")
+        if options.init:
+            _or_exit(parser, lambda: write_template(path, all_settings()))
+        print(path)
+        return DONE
+    _, values, file = _settled(parser, words)
+    print((as_json if options.json else as_toml)(all_settings(), values, file, Path.cwd()))
+    for line in unknown_variables(all_settings(), os.environ):
+        print(f"{parser.prog}: {line}", file=sys.stderr)
+    return DONE
+
+
+def _completion(words: Sequence[str]) -> int:
+    options = COMMANDS["completion"]().parse_args(words)
+    from .completion import script
+
+    print(script(options.shell), end="")
+    return DONE
+
+
+def _settled(
+    parser: Parser, words: Sequence[str]
+) -> tuple[argparse.Namespace, dict[str, Value], SettingsFile]:
+    """The options, where no flag says them as the environment, the settings file or the default has it."""
+    known, not_said = all_settings(), object()
+    # argparse leaves alone what the namespace has already: what is not said stays `not_said`.
+    options = parser.parse_args(words, argparse.Namespace(**{setting.dest: not_said for setting in known}))
+    flags = {name: value for name, value in vars(options).items() if value is not not_said}
+    path = chosen_path(options.config, options.no_config, os.environ)
+
+    def settle() -> tuple[argparse.Namespace, dict[str, Value], SettingsFile]:
+        file = read_settings(path, known)
+        values = in_force(known, flags, os.environ, file)
+        vars(options).update({name: said.value for name, said in values.items()})
+        return options, values, file
+
+    return _or_exit(parser, settle)
+
+
 def _open_chat(
-    parser: Parser, options: argparse.Namespace, load: LoadOptions, open_chat: OpenChat, notice: str = ""
+    parser: Parser,
+    options: argparse.Namespace,
+    load: LoadOptions | None,
+    open_chat: OpenChat,
+    chat: ChatSettings,
+    notice: str = "",
 ) -> int:
     if not _at_a_terminal():
         parser.error('the chat needs a terminal; for one answer on stdout use specchat run -p "..."')
-    answer = answer_options(parser, options)
-    return open_chat(EngineProcess(log_file(parser, options)), load, answer, options.system, notice)
+    answer, log = answer_options(parser, options), log_file(parser, options)
+    from .process import EngineProcess
+
+    return open_chat(EngineProcess(log), load, answer, options.system, notice, chat)
 
 
 def _at_a_terminal() -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,11 +21,46 @@ class Parser(argparse.ArgumentParser):
         self.exit(UNUSABLE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def add_model_options(parser: argparse.ArgumentParser, *, required: bool) -> None:
+@dataclass(frozen=True)
+class Number:
+    """The type of an option that is a number; called with a word, it gives the number."""
+
+    kind: type[int] | type[float]
+    what: str
+    fits: Callable[[float], bool]
+
+    def __call__(self, word: str) -> float:
+        """The number that the word says.
+
+        Raises:
+            argparse.ArgumentTypeError: it says none, or one that does not fit.
+        """
+        try:
+            value = self.kind(word)
+        except ValueError:
+            value = None
+        if value is None or not self.fits(value):
+            raise argparse.ArgumentTypeError(f"{word!r} is not {self.what}")
+        return value
+
+
+GGUF, FILE, FOLDER = "GGUF", "FILE", "FOLDER"
+"""What an option that names a file shows in its help; shells and the settings file go by it too."""
+
+
+def options_of(parser: argparse.ArgumentParser) -> Iterator[tuple[str | None, argparse.Action]]:
+    """The parser's options and arguments, each with the title of its group."""
+    # argparse has no public way to list them; these names have stood since it exists.
+    for group in parser._action_groups:  # pyright: ignore[reportPrivateUsage]
+        for action in group._group_actions:  # pyright: ignore[reportPrivateUsage]
+            yield group.title, action
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Which models, and how they are loaded."""
     group = parser.add_argument_group("models")
-    group.add_argument("-m", "--target", metavar="GGUF", required=required, help="the model that answers")
-    group.add_argument("-md", "--draft", metavar="GGUF", help="a small model of the same family that drafts")
+    group.add_argument("-m", "--target", metavar=GGUF, help="the model that answers")
+    group.add_argument("-md", "--draft", metavar=GGUF, help="a small model of the same family that drafts")
     group.add_argument(
         "-c",
         "--ctx-size",
@@ -44,7 +80,7 @@ def add_model_options(parser: argparse.ArgumentParser, *, required: bool) -> Non
     group.add_argument(
         "-ngl",
         "--gpu-layers",
-        type=int,
+        type=_whole,
         default=-1,
         metavar="N",
         help="target layers on the GPU (default: all, if there is one)",
@@ -52,7 +88,7 @@ def add_model_options(parser: argparse.ArgumentParser, *, required: bool) -> Non
     group.add_argument(
         "-ngld",
         "--gpu-layers-draft",
-        type=int,
+        type=_whole,
         default=-1,
         metavar="N",
         help="draft layers on the GPU (default: all, if there is one)",
@@ -82,9 +118,9 @@ def add_model_options(parser: argparse.ArgumentParser, *, required: bool) -> Non
         help="flash attention (default: auto)",
     )
     group.add_argument(
-        "--chat-template", metavar="FILE", help="a jinja file in place of the model's own chat template"
+        "--chat-template", metavar=FILE, help="a jinja file in place of the model's own chat template"
     )
-    group.add_argument("--log-file", metavar="FILE", help="where llama.cpp's log goes")
+    group.add_argument("--log-file", metavar=FILE, help="where llama.cpp's log goes")
 
 
 def add_answer_options(parser: argparse.ArgumentParser) -> None:
@@ -178,12 +214,13 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
         help="above temperature 0, draw the draft's tokens, take its likeliest, or what is measured to be "
         "accepted more (default: auto)",
     )
-    group.add_argument(
+    strict = group.add_argument(
         "--strict",
-        action="store_true",
+        action=argparse.BooleanOptionalAction,
         help="at temperature 0 bit for bit the plain text: only passes that are found to round like single "
         "ones here",
     )
+    strict.default = drafting.strict  # set here, or argparse would write it behind the help
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
 
 
@@ -199,15 +236,44 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
                        "own noise (with --temp 0)")  # fmt: skip
 
 
+def add_chat_settings(parser: argparse.ArgumentParser) -> None:
+    """How the chat looks and where it finds things: for the settings file and the environment, not flags."""
+    group = parser.add_argument_group("chat")
+    group.add_argument("--theme", metavar="NAME", default="dark", help="the colours (default: dark)")
+    panel = group.add_argument(
+        "--panel", action=argparse.BooleanOptionalAction, help="show the live panel (default: true)"
+    )
+    panel.default = True
+    group.add_argument(
+        "--history",
+        metavar=FILE,
+        help="the file that keeps conversations, or false for none (default: in the user's data folder)",
+    )
+    group.add_argument("--no-history", dest="history", action="store_const", const=False)
+    group.add_argument(
+        "--model-folders", nargs="*", metavar=FOLDER, default=[], help="folders with models to choose from"
+    )
+    group.add_argument(
+        "--editor", metavar="COMMAND", help="what opens a long prompt (default: $VISUAL or $EDITOR)"
+    )
+
+
+def add_config_options(parser: argparse.ArgumentParser) -> None:
+    """Which file the settings come from."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--config", metavar=FILE, help="another settings file than the user's own")
+    which.add_argument("--no-config", action="store_true", help="read no settings file")
+
+
 def load_options(parser: Parser, options: argparse.Namespace) -> LoadOptions:
-    """What to load."""
+    """What to load; there is a target."""
     template = None
     if options.chat_template is not None:
         try:
-            template = Path(options.chat_template).read_text(encoding="utf-8")
+            template = Path(options.chat_template).expanduser().read_text(encoding="utf-8")
             if not template.strip():
                 parser.error(f"the chat template {options.chat_template} is empty")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, UnicodeDecodeError, RuntimeError) as error:
             parser.error(f"the chat template {options.chat_template} could not be read: {error}")
     return LoadOptions(
         target=options.target,
@@ -261,26 +327,12 @@ def log_file(parser: Parser, options: argparse.Namespace) -> Path | None:
     return path
 
 
-def _number(
-    kind: type[int] | type[float], what: str, fits: Callable[[float], bool]
-) -> Callable[[str], float]:
-    def convert(word: str) -> float:
-        try:
-            value = kind(word)
-        except ValueError:
-            value = None
-        if value is None or not fits(value):
-            raise argparse.ArgumentTypeError(f"{word!r} is not {what}")
-        return value
-
-    return convert
-
-
-_context = _number(int, "a whole number from 64 on", lambda value: value >= 64)
-_threads = _number(int, "a whole number from 1 to 512", lambda value: 1 <= value <= 512)
-_penalty = _number(float, "a number above 0, at most 10", lambda value: 0 < value <= 10)
-_count = _number(int, "a whole number from 1 on", lambda value: value >= 1)
-_natural = _number(int, "a whole number from 0 on", lambda value: value >= 0)
-_draft_length = _number(int, f"a whole number from 1 to {MAX_DRAFT}", lambda value: 1 <= value <= MAX_DRAFT)
-_at_least_zero = _number(float, "a number from 0 on", lambda value: 0 <= value < float("inf"))
-_share = _number(float, "a number from 0 to 1", lambda value: 0 <= value <= 1)
+_context = Number(int, "a whole number from 64 on", lambda value: value >= 64)
+_threads = Number(int, "a whole number from 1 to 512", lambda value: 1 <= value <= 512)
+_penalty = Number(float, "a number above 0, at most 10", lambda value: 0 < value <= 10)
+_whole = Number(int, "a whole number", lambda _: True)
+_count = Number(int, "a whole number from 1 on", lambda value: value >= 1)
+_natural = Number(int, "a whole number from 0 on", lambda value: value >= 0)
+_draft_length = Number(int, f"a whole number from 1 to {MAX_DRAFT}", lambda value: 1 <= value <= MAX_DRAFT)
+_at_least_zero = Number(float, "a number from 0 on", lambda value: 0 <= value < float("inf"))
+_share = Number(float, "a number from 0 to 1", lambda value: 0 <= value <= 1)

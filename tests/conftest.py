@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +14,12 @@ from tests.tiny_models import EXACT, TinyPair, write_tiny_pair
 
 @pytest.fixture(autouse=True)
 def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reads or writes the real user's folders, nor asks the network."""
+    """No test reads or writes the real user's folders or settings, nor asks the network."""
     for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "HF_HOME"):
         monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for variable in [name for name in os.environ if name.startswith("SPECCHAT_")]:
+        monkeypatch.delenv(variable)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..app.process import EngineProcess
     from ..app.requests import AnswerOptions, LoadOptions
+    from ..app.settings import ChatSettings
 
 
 def main() -> int:
@@ -31,8 +32,19 @@ def main() -> int:
 
 
 def _open_chat(
-    engine: EngineProcess, load: LoadOptions, answer: AnswerOptions, system: str | None, notice: str
+    engine: EngineProcess,
+    load: LoadOptions | None,
+    answer: AnswerOptions,
+    system: str | None,
+    notice: str,
+    chat: ChatSettings,  # noqa: ARG001 - the screen has no settings yet
 ) -> int:
+    if load is None:
+        from ..app.exit_codes import UNUSABLE
+
+        engine.close()
+        print("specchat: a model is needed: -m/--target (see specchat --help)", file=sys.stderr)
+        return UNUSABLE
     from .app import run_chat  # Textual takes a while to import, and only the chat needs it
 
     return run_chat(engine, load, answer, system=system, notice=notice)

@@ -7,9 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
+from specchat.app import cli
+from specchat.app.process import EngineProcess
+from specchat.app.requests import AnswerOptions, LoadOptions
+from specchat.app.settings import ChatSettings
 from specchat.models.locate import packaged_demo_model
 from tests.tiny_models import TinyPair, write_tiny_model
 
@@ -100,6 +105,54 @@ def test_the_chat_is_never_opened_without_a_terminal(tiny_pair: TinyPair):
     assert "needs a terminal" in done.stderr
 
 
+class Opened(NamedTuple):
+    """What the screen is handed."""
+
+    engine: EngineProcess
+    load: LoadOptions | None
+    answer: AnswerOptions
+    system: str | None
+    notice: str
+    chat: ChatSettings
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, *words: str) -> Opened:
+    """The chat opened with these words, at a terminal."""
+    monkeypatch.setattr(cli, "_at_a_terminal", lambda: True)
+    handed: list[Opened] = []
+
+    def open_chat(*given: Any) -> int:
+        handed.append(Opened(*given))
+        return 0
+
+    assert cli.main(words, open_chat) == 0
+    return handed[0]
+
+
+def test_a_chat_without_a_model_is_opened_with_none_to_load(monkeypatch: pytest.MonkeyPatch):
+    assert opened(monkeypatch).load is None
+    assert opened(monkeypatch, "-m", "").load is None
+
+
+def test_the_chat_is_opened_with_the_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    path = tmp_path / "config.toml"
+    path.write_text(
+        "[models]\ntarget = 'q4.gguf'\nthreads = 3\n[answers]\ntemp = 0.5\nsystem = 'Be brief.'\n"
+        "[drafting]\nstrict = true\n[chat]\npanel = false\n[keys]\nstop = 'f9'\n[presets.calm]\ntemp = 0\n"
+    )
+    monkeypatch.setenv("SPECCHAT_CONFIG", str(path))
+    monkeypatch.setenv("SPECCHAT_THREADS", "2")
+    chat = opened(monkeypatch, "--temp", "0.25", "--no-strict")
+    assert chat.load == LoadOptions(str(tmp_path / "q4.gguf"), threads=2)
+    assert (chat.answer.sampling.temperature, chat.answer.drafting.strict) == (0.25, False)
+    assert (chat.system, chat.chat.panel) == ("Be brief.", False)
+    assert (chat.chat.keys, chat.chat.presets) == ({"stop": "f9"}, {"calm": {"temp": 0.0}})
+    assert opened(monkeypatch, "--no-config", "-m", "x").chat == ChatSettings()
+    demo = opened(monkeypatch, "demo")
+    assert (demo.load and demo.load.threads, demo.system, demo.chat.panel) == (0, None, False)
+    assert demo.answer.sampling.temperature == 0.8
+
+
 def test_the_system_prompt_is_part_of_the_prompt(tiny_pair: TinyPair):
     short = json.loads(run(tiny_pair, "-p", "hello", "--json").stdout)
     long = json.loads(run(tiny_pair, "-p", "hello", "--json", "--system", "be brief").stdout)
@@ -172,6 +225,10 @@ def test_a_pair_that_cannot_work_is_one_line_and_exit_code_two(tiny_pair: TinyPa
         ["model.gguf"],
         ["chat"],
         ["inspect"],
+        ["completion"],
+        ["run", "-m", "x.gguf", "-p", "hi", "--config", "missing.toml"],
+        ["config", "--config", "x.toml", "--no-config"],
+        ["config", "--path", "--init"],
     ],
 )
 def test_bad_usage_is_one_line_and_exit_code_two(words: list[str]):
@@ -272,7 +329,8 @@ def test_inspect_describes_a_file_and_judges_a_pair(tiny_pair: TinyPair):
 
 
 def test_help_is_quick_and_loads_neither_screen_nor_engine():
-    for words in (["--help"], ["run", "--help"], ["demo", "--help"], ["inspect", "--help"]):
+    for words in (["--help"], ["run", "--help"], ["demo", "--help"], ["inspect", "--help"],
+                  ["config", "--help"], ["completion", "--help"]):  # fmt: skip
         code = (
             "import sys; sys.argv = ['specchat', *sys.argv[1:]]\n"
             "from specchat.tui.entry import main\n"

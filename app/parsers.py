@@ -1,0 +1,118 @@
+"""The parser of each command: what can be said on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from .options import (
+    Parser,
+    add_answer_options,
+    add_config_options,
+    add_model_options,
+    add_run_options,
+)
+
+PROG = "specchat"
+VERSION = "0.1.0"
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def chat_parser() -> Parser:
+    """The chat, which is what happens without a command."""
+    parser = Parser(
+        prog=PROG,
+        description="Chat with a local GGUF model in the terminal; a small draft model makes it faster, "
+        "and changes nothing else.",
+        epilog="commands: specchat run (one answer on stdout), specchat inspect (a file or a pair, from "
+        "the headers), specchat demo (a small packaged model), specchat config (the settings in force), "
+        "specchat completion (for your shell). Each has its own --help.",
+    )
+    add_model_options(parser)
+    add_answer_options(parser)
+    add_config_options(parser)
+    parser.add_argument("--version", action="version", version=f"{PROG} {VERSION}")
+    return parser
+
+
+def run_parser() -> Parser:
+    """One answer."""
+    parser = Parser(
+        prog=f"{PROG} run",
+        description="Answer one prompt: the answer on stdout, the figures on stderr.",
+    )
+    add_model_options(parser)
+    add_answer_options(parser)
+    add_run_options(parser)
+    add_config_options(parser)
+    return parser
+
+
+def demo_parser() -> Parser:
+    """The packaged model."""
+    parser = Parser(
+        prog=f"{PROG} demo",
+        description="Chat with the small packaged model, drafted from the text so far (repeat penalty 1.1 "
+        "unless another is given). Without a terminal, or with -p, answer once, at temperature 0 and without "
+        "a penalty: a built-in prompt asks for an edit of a given text. Of your settings only [chat], [keys] "
+        "and presets count here.",
+    )
+    add_model_options(parser)
+    add_answer_options(parser)
+    add_run_options(parser)
+    add_config_options(parser)
+    parser.set_defaults(drafter="lookup", temp=None, repeat_penalty=None)
+    return parser
+
+
+def inspect_parser() -> Parser:
+    """A file or a pair."""
+    parser = Parser(
+        prog=f"{PROG} inspect",
+        description="Say what a GGUF file is, and whether a draft can serve a target, from the headers.",
+    )
+    parser.add_argument("target", help="a GGUF file")
+    parser.add_argument("draft", nargs="?", help="a GGUF file that may draft for it")
+    return parser
+
+
+def config_parser() -> Parser:
+    """The settings."""
+    parser = Parser(
+        prog=f"{PROG} config",
+        description="Print the settings in force and where each comes from, as a settings file would "
+        "say them. A flag goes before its variable (SPECCHAT_TEMP, ...), and that before the settings file.",
+    )
+    group = parser.add_argument_group("what to print").add_mutually_exclusive_group()
+    group.add_argument("--path", action="store_true", help="only where the settings file is")
+    group.add_argument(
+        "--init", action="store_true", help="write a settings file to fill in, if there is none"
+    )
+    group.add_argument("--json", action="store_true", help="one JSON object: values and sources")
+    add_model_options(parser)
+    add_answer_options(parser)
+    add_config_options(parser)
+    return parser
+
+
+def completion_parser() -> Parser:
+    """Completion for a shell."""
+    parser = Parser(
+        prog=f"{PROG} completion",
+        description="Print a script that completes specchat's commands, options and files. "
+        "bash: source <(specchat completion bash) in ~/.bashrc. "
+        "zsh: specchat completion zsh > a folder of $fpath/_specchat. "
+        "fish: specchat completion fish > ~/.config/fish/completions/specchat.fish.",
+    )
+    parser.add_argument("shell", choices=SHELLS, help="your shell")
+    return parser
+
+
+COMMANDS: Mapping[str, Callable[[], Parser]] = {
+    "run": run_parser,
+    "inspect": inspect_parser,
+    "demo": demo_parser,
+    "config": config_parser,
+    "completion": completion_parser,
+}
+"""The parser of each command by its name; the chat's is `chat_parser`."""
