@@ -166,6 +166,7 @@ class _Telling:
                     live_tokens_per_second=self._tally.live_tokens_per_second,
                     context_used=len(self._context.tokens),
                     context_size=self._context.size,
+                    in_thought=self._prompt.in_thought,
                 )
             )
             self._pieces = []
@@ -194,5 +195,6 @@ class _Telling:
                 stats=replace(stats, completion_tokens=len(token_ids)),
                 context_used=len(self._context.tokens),
                 context_size=self._context.size,
+                in_thought=self._prompt.in_thought,
             )
         )

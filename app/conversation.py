@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..models.errors import ContextFullError
+from ..models.template import Message
 from .requests import Turn
+from .thinking import opens_thought, split
 
 ANSWER_ROOM = 64
 """Tokens of the context that a prompt leaves for the answer, at the least."""
@@ -16,8 +18,8 @@ ANSWER_ROOM = 64
 class Template(Protocol):
     """A chat template; `specchat.models.template.ChatTemplate` is one."""
 
-    def render(self, messages: Sequence[tuple[str, str]], add_generation_prompt: bool = True) -> str:
-        """The text that the model reads for these (role, text) messages."""
+    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
+        """The text that the model reads for these messages."""
         ...
 
 
@@ -36,6 +38,8 @@ class Prompt:
     tokens: list[int]
     dropped_turns: int
     """How many of the oldest turns were left out for want of room; never the system's."""
+    in_thought: bool = False
+    """Whether it ends inside a thought, so that the answer begins in one."""
 
 
 def build_prompt(turns: Sequence[Turn], template: Template, tokenizer: Tokenizer, room: int) -> Prompt:
@@ -50,7 +54,7 @@ def build_prompt(turns: Sequence[Turn], template: Template, tokenizer: Tokenizer
     while True:
         tokens = prompt_tokens([*head, *rest], template, tokenizer)
         if len(tokens) + ANSWER_ROOM <= room or (len(rest) <= 1 and len(tokens) < room):
-            return Prompt(tokens, dropped)
+            return Prompt(tokens, dropped, opens_thought(template.render(_messages([*head, *rest]))))
         following = next((index for index, turn in enumerate(rest) if index and turn.role == "user"), None)
         if following is None:
             raise ContextFullError(
@@ -66,9 +70,9 @@ def prompt_tokens(turns: Sequence[Turn], template: Template, tokenizer: Tokenize
 
     An answer tokenized anew may get other ids than it was decoded as, and the cache would no longer be
     true from there on. Where the template changes an answer's text (it trims it, or drops what the model
-    thought), that answer and what follows it are tokenized from the text.
+    thought), that answer is tokenized from the text.
     """
-    messages = [(turn.role, turn.text) for turn in turns]
+    messages = _messages(turns)
     whole = template.render(messages)
     tokens: list[int] = []
     at = 0
@@ -77,10 +81,27 @@ def prompt_tokens(turns: Sequence[Turn], template: Template, tokenizer: Tokenize
             continue
         before = template.render(messages[:index])
         if not whole.startswith(before + turn.text) or len(before) < at:
-            break
+            continue
         tokens += tokenizer.tokenize(whole[at : len(before)], add_special=at == 0)
         tokens += turn.token_ids
         at = len(before) + len(turn.text)
     if at < len(whole):
         tokens += tokenizer.tokenize(whole[at:], add_special=at == 0)
     return tokens
+
+
+def _messages(turns: Sequence[Turn]) -> list[Message]:
+    """The turns for a template, what the model thought apart from what it said.
+
+    So a thought is read again only where a template has a place for it; most have none for what was
+    thought before the last question. In an answer's text it would be read again wherever a template
+    writes that text as it is.
+    """
+    return [_answer(turn) if turn.role == "assistant" else Message(turn.role, turn.text) for turn in turns]
+
+
+def _answer(turn: Turn) -> Message:
+    parts = split(turn.text, turn.in_thought)
+    said = "".join(part.text for part in parts if part.kind == "said")
+    thought = "\n".join(part.text.strip() for part in parts if part.kind == "thought")
+    return Message(turn.role, said, thought)

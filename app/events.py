@@ -114,6 +114,8 @@ class Progress:
     """Over the last two seconds."""
     context_used: int
     context_size: int
+    in_thought: bool = False
+    """Whether the answer's text began inside a thought, whose opening tag was the end of the prompt."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,8 @@ class Finished:
     stats: AnswerStats
     context_used: int
     context_size: int
+    in_thought: bool = False
+    """Whether the text began inside a thought, whose opening tag was the end of the prompt."""
 
 
 @dataclass(frozen=True)

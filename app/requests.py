@@ -23,6 +23,8 @@ class Turn:
     role: Role
     text: str
     token_ids: tuple[int, ...] = ()
+    in_thought: bool = False
+    """Whether the text begins inside a thought, whose opening tag was the end of the prompt."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import jinja2
 from jinja2 import nodes
@@ -21,7 +21,16 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from .errors import TemplateError
 
-Messages = Sequence[tuple[str, str]]
+
+class Message(NamedTuple):
+    """One message, and what the model thought before it: templates know that as `reasoning_content`."""
+
+    role: str
+    text: str
+    thought: str = ""
+
+
+Messages = Sequence[tuple[str, str] | Message]
 """Role ("system", "user", "assistant") and text, oldest first."""
 
 _CHATML = (
@@ -110,17 +119,18 @@ class ChatTemplate:
         Raises:
             TemplateError: The template refuses these messages, fails on them, or runs away.
         """
+        messages = [Message(*message) for message in messages]
         if self._folds_system:
             messages = _folded(messages)
         variables = {
-            "messages": [{"role": role, "content": text} for role, text in messages],
+            "messages": [_variables(message) for message in messages],
             "add_generation_prompt": add_generation_prompt,
             "bos_token": self.bos,
             "eos_token": self.eos,
             "tools": None,
             "documents": None,
         }
-        room = _MOST_GROWTH + 10 * sum(len(text) for _, text in messages)
+        room = _MOST_GROWTH + 10 * sum(len(text) + len(thought) for _, text, thought in messages)
         parts: list[str] = []
         try:
             for part in self._compiled.generate(variables, range=_Steps()):
@@ -142,20 +152,26 @@ class ChatTemplate:
             return False
 
 
-def _folded(messages: Messages) -> Messages:
+def _variables(message: Message) -> dict[str, str]:
+    """A message as templates read it; they ask whether there is a thought, so an empty one is none."""
+    thought = {"reasoning_content": message.thought} if message.thought else {}
+    return {"role": message.role, "content": message.text, **thought}
+
+
+def _folded(messages: Sequence[Message]) -> list[Message]:
     """The messages with the system texts put before the first user message that follows them."""
-    folded: list[tuple[str, str]] = []
+    folded: list[Message] = []
     waiting: list[str] = []
-    for role, text in messages:
-        if role == "system":
-            waiting.append(text)
-        elif role == "user" and waiting:
-            folded.append((role, "\n\n".join([*waiting, text])))
+    for message in messages:
+        if message.role == "system":
+            waiting.append(message.text)
+        elif message.role == "user" and waiting:
+            folded.append(Message("user", "\n\n".join([*waiting, message.text])))
             waiting = []
         else:
-            folded.append((role, text))
+            folded.append(message)
     if waiting:
-        folded.append(("user", "\n\n".join(waiting)))
+        folded.append(Message("user", "\n\n".join(waiting)))
     return folded
 
 

@@ -7,6 +7,7 @@ from specchat.app.decoding.drafters import common_prefix
 from specchat.app.requests import Turn
 from specchat.models.errors import ContextFullError
 from specchat.models.template import ChatTemplate
+from tests.app.thinking_templates import KEEPING, QWEN3, QWQ, R1, REFUSING
 from tests.tiny_models import CHATML
 
 TEMPLATE = ChatTemplate.from_model(CHATML, "", "", ())
@@ -89,3 +90,90 @@ def test_a_common_prefix_is_common_and_cannot_be_longer(left: list[int], right: 
     length = common_prefix(left, right)
     assert left[:length] == right[:length]
     assert left[: length + 1] != right[: length + 1] or length in (len(left), len(right))
+
+
+# What the model thought
+
+SOURCES = {
+    "qwen3": QWEN3, "r1": R1, "qwq": QWQ, "chatml": CHATML, "refusing": REFUSING, "keeping": KEEPING,
+}  # fmt: skip
+WORDS = "It is four."
+QWEN_ANSWER = f"<think>\nTwo and two.\n</think>\n\n{WORDS}"
+R1_ANSWER = f"Two and two.\n</think>\n\n{WORDS}"
+
+
+def thinking_talk(*answers: Turn) -> list[Turn]:
+    turns = [Turn("user", "2 + 2?")]
+    for answer in answers:
+        turns += [answer, Turn("user", "Sure?")]
+    return turns
+
+
+def answered(text: str, in_thought: bool = False) -> Turn:
+    """An answer whose token ids no text is tokenized to."""
+    return Turn("assistant", text, tuple(1000 + byte for byte in text.encode()), in_thought)
+
+
+def test_qwen3_does_not_read_again_what_it_thought():
+    template = ChatTemplate.from_model(QWEN3, "", "", ())
+    tokens = prompt_tokens(thinking_talk(answered(QWEN_ANSWER)), template, Bytes())
+    assert read(tokens) == (
+        "<|im_start|>user\n2 + 2?<|im_end|>\n<|im_start|>assistant\nIt is four.<|im_end|>\n"
+        "<|im_start|>user\nSure?<|im_end|>\n<|im_start|>assistant\n"
+    )
+    # which is what the template makes of the answer's own text
+    assert read(tokens) == template.render(
+        [("user", "2 + 2?"), ("assistant", QWEN_ANSWER), ("user", "Sure?")]
+    )
+
+
+def test_deepseek_r1_does_not_read_again_what_it_thought():
+    template = ChatTemplate.from_model(R1, "<s>", "</s>", ())
+    tokens = prompt_tokens(thinking_talk(answered(R1_ANSWER, in_thought=True)), template, Bytes())
+    assert read(tokens) == (
+        "<s><｜User｜>2 + 2?<｜Assistant｜>It is four.</s><｜User｜>Sure?<｜Assistant｜><think>\n"
+    )
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("in_thought", [False, True])
+def test_a_thought_that_was_cut_off_is_no_words(name: str, in_thought: bool):
+    template = ChatTemplate.from_model(SOURCES[name], "", "", ())
+    text = "Two and" if in_thought else "<think>\nTwo and"
+    answer = Turn("assistant", text, in_thought=in_thought)
+    text = read(prompt_tokens(thinking_talk(answer), template, Bytes()))
+    assert ("Two and" in text) == (name == "keeping")
+
+
+@pytest.mark.parametrize("name", ["chatml", "refusing"])
+def test_a_template_that_knows_no_thinking_gets_the_words(name: str):
+    template = ChatTemplate.from_model(SOURCES[name], "", "", ())
+    text = read(prompt_tokens(thinking_talk(answered(QWEN_ANSWER)), template, Bytes()))
+    assert f"<|im_start|>assistant\n{WORDS}<|im_end|>" in text
+    assert "think" not in text
+
+
+def test_where_a_template_puts_a_thought_it_is_read_again_as_it_was_decoded():
+    template = ChatTemplate.from_model(KEEPING, "", "", ())
+    turns = thinking_talk(answered(R1_ANSWER, in_thought=True))
+    tokens = prompt_tokens(turns, template, Bytes())
+    first = prompt_tokens(turns[:1], template, Bytes())
+    assert read(first).endswith("<think>\n")
+    assert tokens[: len(first) + len(turns[1].token_ids)] == [*first, *turns[1].token_ids]
+
+
+@pytest.mark.parametrize("name", ["qwen3", "chatml", "qwq"])
+def test_an_answer_without_a_thought_keeps_its_ids_after_one_with_a_thought(name: str):
+    template = ChatTemplate.from_model(SOURCES[name].replace("<think>\\n", ""), "", "", ())
+    turns = thinking_talk(answered(QWEN_ANSWER), answered("Yes."), answered("Quite."))
+    tokens = prompt_tokens(turns, template, Bytes())
+    for end in (3, 5):
+        first = prompt_tokens(turns[:end], template, Bytes())
+        assert tokens[: len(first) + len(turns[end].token_ids)] == [*first, *turns[end].token_ids]
+    assert 1000 + ord("<") not in tokens
+
+
+@pytest.mark.parametrize(("name", "inside"), [("qwen3", False), ("r1", True), ("chatml", False)])
+def test_a_prompt_says_whether_its_answer_begins_in_a_thought(name: str, inside: bool):
+    template = ChatTemplate.from_model(SOURCES[name], "", "", ())
+    assert build_prompt(talk("2 + 2?"), template, Bytes(), 10_000).in_thought == inside

@@ -20,7 +20,7 @@ from specchat.app.events import (
     Progress,
 )
 from specchat.app.requests import AnswerOptions, Drafting, LoadOptions, Turn
-from tests.tiny_models import TinyPair, write_tiny_model
+from tests.tiny_models import CHATML, TinyPair, write_tiny_model
 
 GREEDY = Sampling(temperature=0.0)
 HELLO = (Turn("user", "hello"),)
@@ -337,3 +337,13 @@ def test_a_draft_with_more_tokens_than_its_target_never_proposes_them(tiny_pair:
 def test_a_template_of_ones_own_replaces_the_models(driven: Driven, tiny_pair: TinyPair):
     driven.load(LoadOptions(str(tiny_pair.target), threads=1, chat_template="{{ messages[0]['content'] }}!"))
     assert driven.ask((Turn("user", "abc"),), options(3, speculate="off")).prompt_tokens == 4
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_an_answer_tells_whether_it_begins_in_a_thought(tiny_pair: TinyPair, opened: bool):
+    driven = Driven()
+    template = CHATML.replace("assistant\n", "assistant\n<think>\n") if opened else CHATML
+    driven.load(LoadOptions(str(tiny_pair.target), threads=1, ctx_size=512, chat_template=template))
+    assert driven.ask(HELLO, options(20)).in_thought == opened
+    assert {event.in_thought for event in driven.of(Progress)} == {opened}
+    driven.engine.close()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specchat.models.errors import TemplateError
-from specchat.models.template import ChatTemplate
+from specchat.models.template import ChatTemplate, Message
 
 # As the models' files have them; of Qwen's the part about tools is shortened.
 QWEN = """{%- if tools %}
@@ -297,3 +297,23 @@ def test_what_one_rendering_used_up_is_there_for_the_next():
     counting = template("{% for n in range(40000) %}{% endfor %}done")
 
     assert [counting.render((("user", "Hi"),)) for _ in range(4)] == ["done"] * 4
+
+
+# What a model thought
+
+
+def test_a_thought_is_given_apart_from_the_text_and_only_where_there_is_one():
+    source = "{% for m in messages %}{{ m.content }}({{ m.reasoning_content | default('none') }}){% endfor %}"
+    talk = (("user", "Hi"), Message("assistant", "Ho", "hm"), Message("assistant", "Ho", ""))
+
+    assert template(source).render(talk) == "Hi(none)Ho(hm)Ho(none)"
+
+
+def test_a_thought_stays_with_its_message_where_the_system_text_is_moved():
+    source = (
+        "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}"
+        "{{ m.role }} {{ m.content }} {{ m.reasoning_content }}\n{% endfor %}"
+    )
+    talk = (("system", "Be brief."), ("user", "Hi"), Message("assistant", "Ho", "hm"))
+
+    assert template(source).render(talk) == "user Be brief.\n\nHi \nassistant Ho hm\n"
