@@ -53,11 +53,15 @@ def main(words: Sequence[str], open_chat: OpenChat) -> int:
         return _demo(words[1:], open_chat)
     if words[:1] == ["inspect"]:
         return _inspect(words[1:])
+    if words[:1] == ["history"]:
+        from .history_command import history_command
+
+        return history_command(f"{PROG} history", words[1:])
     if words and not words[0].startswith("-"):
         Parser(prog=PROG).error(
             f"a model is named with --target: {PROG} --target {words[0]}"
             if words[0].endswith(".gguf")
-            else f"there is no command {words[0]!r}; there are run, demo and inspect"
+            else f"there is no command {words[0]!r}; there are run, demo, inspect and history"
         )
     return _chat(words, open_chat)
 
@@ -68,7 +72,8 @@ def _chat(words: Sequence[str], open_chat: OpenChat) -> int:
         description="Chat with a local GGUF model in the terminal; a small draft model makes it faster, "
         "and changes nothing else.",
         epilog="commands: specchat run (one answer on stdout), specchat inspect (a file or a pair, from "
-        "the headers), specchat demo (a small packaged model). Each has its own --help.",
+        "the headers), specchat history (conversations that were kept), specchat demo (a small packaged "
+        "model). Each has its own --help.",
     )
     add_model_options(parser, required=True)
     add_answer_options(parser)
