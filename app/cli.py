@@ -37,8 +37,12 @@ class OpenChat(Protocol):
         system: str | None,
         notice: str,
         chat: ChatSettings,
+        go_on: bool,
     ) -> int:
-        """Chat until the user leaves; returns the exit code. Nobody named a model if `load` is `None`."""
+        """Chat until the user leaves; returns the exit code.
+
+        Nobody named a model if `load` is `None`; `go_on` opens the last conversation.
+        """
         ...
 
 
@@ -51,6 +55,10 @@ def main(words: Sequence[str], open_chat: OpenChat) -> int:
         return _demo(rest, open_chat)
     if name == "inspect":
         return _inspect(rest)
+    if name == "history":
+        from .history_command import history_command
+
+        return history_command(COMMANDS["history"](), rest)
     if name == "config":
         return _config(rest)
     if name == "completion":
@@ -174,7 +182,8 @@ def _open_chat(
     answer, log = answer_options(parser, options), log_file(parser, options)
     from .process import EngineProcess
 
-    return open_chat(EngineProcess(log), load, answer, options.system, notice, chat)
+    go_on = getattr(options, "go_on", False)
+    return open_chat(EngineProcess(log), load, answer, options.system, notice, chat, go_on)
 
 
 def _at_a_terminal() -> bool:

@@ -1,4 +1,4 @@
-"""Token pieces to text: bytes that may end inside a character, and tokens written for a person."""
+"""Token pieces to text: bytes that may end inside a character, and text written for a person."""
 
 from __future__ import annotations
 
@@ -58,6 +58,11 @@ class StopTexts:
         return rest
 
 
+def printable(text: str) -> str:
+    """The text without control characters, its tabs as spaces: what a model writes may steer no terminal."""
+    return text.translate(_UNPRINTABLE)
+
+
 def readable_token(stored: bytes, vocabulary_kind: str) -> str:
     """A token's text as a person would type it, in quotes, for messages; never raises.
 
@@ -83,3 +88,6 @@ def _byte_of_character() -> dict[str, int]:
 
 
 _BYTE_OF = _byte_of_character()
+
+_CONTROLS = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
+_UNPRINTABLE = {code: "\ufffd" for code in _CONTROLS if code != 10} | {9: "    ", 13: None}

@@ -11,21 +11,14 @@ from textual.content import Content
 from textual.strip import Strip
 from textual.style import Style
 
+from ...models.text import printable as printable
+
 READABLE = 112
 """Text is set no wider than this, however wide the terminal is."""
-
-# A model may write any character; none of them may steer the terminal.
-_CONTROLS = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
-_UNPRINTABLE = {code: "�" for code in _CONTROLS if code != 10} | {9: "    ", 13: None}
 
 NOTHING = Content("")
 _GOES_ON = Content("↪ ").stylize("$text-disabled")
 """Stands before the rest of a line of code that is wider than the screen."""
-
-
-def printable(text: str) -> str:
-    """The text without control characters, its tabs as spaces."""
-    return text.translate(_UNPRINTABLE)
 
 
 @dataclass(frozen=True)
