@@ -45,14 +45,20 @@ class Prompt:
 def build_prompt(turns: Sequence[Turn], template: Template, tokenizer: Tokenizer, room: int) -> Prompt:
     """The prompt for these turns, the oldest left out in whole exchanges where `room` tokens are too few.
 
+    Where the last turn is an answer, the prompt ends with it as far as it goes, to be gone on with.
+
     Raises:
         ContextFullError: the system prompt and the last turn alone do not fit.
     """
     head = [turn for turn in turns[:1] if turn.role == "system"]
     rest = list(turns[len(head) :])
+    begun: tuple[int, ...] = ()
+    if rest and rest[-1].role == "assistant":
+        answer = rest.pop()
+        begun = answer.token_ids or tuple(tokenizer.tokenize(answer.text, add_special=False))
     dropped = 0
     while True:
-        tokens = prompt_tokens([*head, *rest], template, tokenizer)
+        tokens = [*prompt_tokens([*head, *rest], template, tokenizer), *begun]
         if len(tokens) + ANSWER_ROOM <= room or (len(rest) <= 1 and len(tokens) < room):
             return Prompt(tokens, dropped, opens_thought(template.render(_messages([*head, *rest]))))
         following = next((index for index, turn in enumerate(rest) if index and turn.role == "user"), None)

@@ -15,6 +15,7 @@ from rich.cells import cell_len, set_cell_size
 
 from ..models.gguf_layout import shown
 from ..models.text import printable
+from .history_database import IN_MEMORY as IN_MEMORY
 from .history_database import Database, HistoryError, Row
 from .history_search import HIT, HIT_END, Query, snippet, understand
 

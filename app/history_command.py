@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import io
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import cast
@@ -24,44 +24,27 @@ from .options import Parser
 _MOST_ROWS = 10_000
 
 
-def history_command(prog: str, words: Sequence[str]) -> int:
+def history_command(parser: Parser, words: Sequence[str]) -> int:
     """Do what the words say; returns the exit code."""
-    parser = Parser(prog=prog, description="Conversations that the chat has kept.")
-    parser.add_argument(
-        "--file", type=Path, default=default_path(), help="another history than the chat's own"
-    )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
-    _add(commands, _list, "list", "all conversations, the newest first")
-    _add(commands, _search, "search", "messages that hold all these words").add_argument("words", nargs="+")
-    export = _add(commands, _export, "export", "a conversation on stdout, as Markdown")
-    export.add_argument("id", type=_id, help="as the list has it")
-    export.add_argument("--json", action="store_true", help="all its branches, as JSON")
-    _add(commands, _delete, "delete", "forget a conversation").add_argument(
-        "id", type=_id, help="as the list has it"
-    )
     options = parser.parse_args(words)
+    if options.action in ("export", "delete"):
+        options.id = _id(parser, options)
+    elif options.action == "search" and not options.words:
+        parser.error("search takes the words to look for")
+    elif options.action == "list" and options.words:
+        parser.error("list takes nothing after it")
     with contextlib.suppress(AttributeError):
         cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="replace")
-    if not options.file.exists():
-        print(f"{prog}: nothing has been kept in {shown(options.file)} yet", file=sys.stderr)
-        return DONE if options.work in (_list, _search) else UNUSABLE
+    path = Path(options.file) if options.file else default_path()
+    if not path.exists():
+        print(f"{parser.prog}: nothing has been kept in {shown(path)} yet", file=sys.stderr)
+        return DONE if options.action in ("list", "search") else UNUSABLE
     try:
-        with contextlib.closing(History(options.file)) as history:
-            options.work(history, options)
+        with contextlib.closing(History(path)) as history:
+            _ACTIONS[options.action](history, options)
     except HistoryError as error:
-        parser.exit(UNUSABLE, f"{prog}: {error}\n")
+        parser.exit(UNUSABLE, f"{parser.prog}: {error}\n")
     return DONE
-
-
-def _add(
-    commands: argparse._SubParsersAction[Parser],  # pyright: ignore[reportPrivateUsage]
-    work: Callable[[History, argparse.Namespace], None],
-    name: str,
-    what: str,
-) -> Parser:
-    parser = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
-    parser.set_defaults(work=work)
-    return parser
 
 
 def _list(history: History, _options: argparse.Namespace) -> None:
@@ -100,7 +83,16 @@ def _print(text: str, end: str = "\n") -> None:
     print(printable(text) if sys.stdout.isatty() else text, end=end)
 
 
-def _id(word: str) -> int:
+def _id(parser: Parser, options: argparse.Namespace) -> int:
+    word = options.words[0] if len(options.words) == 1 else ""
     if not word.isascii() or not word.isdigit() or len(word) > 18:
-        raise argparse.ArgumentTypeError(f"{word!r} is not the number of a conversation")
+        parser.error(f"{options.action} takes the number of a conversation, as the list has it")
     return int(word)
+
+
+_ACTIONS: Mapping[str, Callable[[History, argparse.Namespace], None]] = {
+    "list": _list,
+    "search": _search,
+    "export": _export,
+    "delete": _delete,
+}

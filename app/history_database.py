@@ -15,6 +15,9 @@ from ..models.gguf_layout import shown
 
 Row = tuple[Any, ...]
 
+IN_MEMORY = Path(":memory:")
+"""In place of a file: what is kept lasts until the end of the program."""
+
 _APPLICATION = 0x53504543
 """Stands in the file's header, so that no other program's database is taken for a history."""
 
@@ -212,6 +215,8 @@ def has_fts5(connection: sqlite3.Connection) -> bool:
 
 def _create(path: Path) -> None:
     """Make the file if there is none, for the user alone; SQLite gives its journals the same mode."""
+    if path == IN_MEMORY:
+        return
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # One that exists is not opened here: to close it would let go of SQLite's own locks on it.

@@ -25,12 +25,15 @@ def chat_parser() -> Parser:
         description="Chat with a local GGUF model in the terminal; a small draft model makes it faster, "
         "and changes nothing else.",
         epilog="commands: specchat run (one answer on stdout), specchat inspect (a file or a pair, from "
-        "the headers), specchat demo (a small packaged model), specchat config (the settings in force), "
-        "specchat completion (for your shell). Each has its own --help.",
+        "the headers), specchat history (what was said), specchat demo (a small packaged model), specchat "
+        "config (the settings in force), specchat completion (for your shell). Each has its own --help.",
     )
     add_model_options(parser)
     add_answer_options(parser)
     add_config_options(parser)
+    parser.add_argument(
+        "-C", "--continue", dest="go_on", action="store_true", help="go on with the last conversation"
+    )
     parser.add_argument("--version", action="version", version=f"{PROG} {VERSION}")
     return parser
 
@@ -76,6 +79,20 @@ def inspect_parser() -> Parser:
     return parser
 
 
+def history_parser() -> Parser:
+    """Conversations that were kept."""
+    parser = Parser(
+        prog=f"{PROG} history",
+        description="Conversations that the chat has kept: list them, search for words that were said, "
+        "export one to stdout (the branch in view as Markdown, all branches with --json), delete one.",
+    )
+    parser.add_argument("action", choices=("list", "search", "export", "delete"), help="what to do")
+    parser.add_argument("words", nargs="*", help="the words to search for, or the number of a conversation")
+    parser.add_argument("--json", action="store_true", help="export as JSON")
+    parser.add_argument("--file", metavar="FILE", help="another history than the chat's own")
+    return parser
+
+
 def config_parser() -> Parser:
     """The settings."""
     parser = Parser(
@@ -111,6 +128,7 @@ def completion_parser() -> Parser:
 COMMANDS: Mapping[str, Callable[[], Parser]] = {
     "run": run_parser,
     "inspect": inspect_parser,
+    "history": history_parser,
     "demo": demo_parser,
     "config": config_parser,
     "completion": completion_parser,

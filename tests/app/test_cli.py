@@ -114,6 +114,7 @@ class Opened(NamedTuple):
     system: str | None
     notice: str
     chat: ChatSettings
+    go_on: bool
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, *words: str) -> Opened:
@@ -365,3 +366,9 @@ def test_every_command_is_the_same_from_any_folder(tmp_path: Path, tiny_pair: Ti
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0
+
+
+def test_going_on_with_the_last_conversation_is_handed_to_the_screen(monkeypatch: pytest.MonkeyPatch):
+    assert opened(monkeypatch, "-C").go_on
+    assert opened(monkeypatch, "--continue").go_on
+    assert not opened(monkeypatch).go_on

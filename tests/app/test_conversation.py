@@ -46,6 +46,14 @@ def test_an_answer_keeps_the_ids_it_was_decoded_as():
     assert tokens.count(-1) == 1
 
 
+def test_a_prompt_that_ends_with_an_answer_ends_where_the_answer_does():
+    first = build_prompt(talk("hello"), TEMPLATE, Bytes(), 1000).tokens
+    with_ids = [Turn("user", "hello"), Turn("assistant", "hi", (1000, 1001))]
+    assert build_prompt(with_ids, TEMPLATE, Bytes(), 1000).tokens == [*first, 1000, 1001]
+    without = build_prompt(talk("hello", "hi"), TEMPLATE, Bytes(), 1000).tokens
+    assert without == [*first, *b"hi"]
+
+
 def test_an_answer_that_the_template_changes_is_read_from_its_text():
     turns = [Turn("user", "hello"), Turn("assistant", " hi ", (1000,)), Turn("user", "more")]
     tokens = prompt_tokens(turns, TRIMMING, Bytes())

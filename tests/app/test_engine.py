@@ -145,6 +145,15 @@ def test_a_second_turn_prefills_only_what_is_new_on_both_contexts(driven: Driven
         assert last.total - (new - 1) in ((1,) if role == "target" else (1, 2))
 
 
+def test_an_answer_that_is_gone_on_with_is_the_one_that_was_never_stopped(driven: Driven):
+    """At temperature 0, token for token, and without reading anything again."""
+    whole = driven.ask(HELLO, options(40))
+    begun = driven.ask(HELLO, options(15))
+    rest = driven.ask((*HELLO, Turn("assistant", begun.text, begun.token_ids)), options(25))
+    assert (*begun.token_ids, *rest.token_ids) == whole.token_ids
+    assert next(event.total for event in driven.of(PrefillProgress) if event.role == "target") <= 1
+
+
 def test_an_edited_turn_reuses_what_stands_before_it(driven: Driven):
     driven.ask((Turn("user", "hello there"),), options())
     again = driven.ask((Turn("user", "hello you"),), options())

@@ -8,6 +8,7 @@ import pytest
 
 from specchat.app.history import History, default_path
 from specchat.app.history_command import history_command
+from specchat.app.parsers import history_parser
 from tests.app.histories import talk
 
 
@@ -23,7 +24,7 @@ def kept(tmp_path: Path) -> tuple[int, int]:
 
 
 def run(*words: object) -> int:
-    return history_command("specchat history", [str(word) for word in words])
+    return history_command(history_parser(), [str(word) for word in words])
 
 
 def test_the_list_names_conversations_by_id_and_title(
@@ -62,7 +63,10 @@ def test_a_deleted_conversation_is_gone(kept: tuple[int, int], capsys: pytest.Ca
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
-@pytest.mark.parametrize("words", [["export", 99], ["delete", 99], ["export", "x"], ["export", "9" * 30], []])
+@pytest.mark.parametrize(
+    "words",
+    [["export", 99], ["delete", 99], ["export", "x"], ["export", "9" * 30], ["search"], ["list", "x"], []],
+)
 def test_what_is_not_there_is_one_line_and_exit_code_two(
     kept: tuple[int, int], capsys: pytest.CaptureFixture[str], words: list[object]
 ):

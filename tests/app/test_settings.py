@@ -78,7 +78,7 @@ def flag_words(setting: Setting, value: Any) -> list[str]:
 
 
 def test_every_option_of_models_answers_and_drafting_is_a_setting():
-    no_settings = {"help", "debug", "version", "config", "no_config"}
+    no_settings = {"help", "debug", "version", "config", "no_config", "go_on"}
     options = {action.dest for _, action in options_of(chat_parser())}
     chat = argparse.ArgumentParser(add_help=False)
     add_chat_settings(chat)
