@@ -23,6 +23,7 @@ from pathlib import Path
 
 from specchat.app.decoding.settings import Sampling
 from specchat.app.events import Event, Finished, Loaded
+from specchat.app.history import History
 from specchat.app.process import EngineProcess
 from specchat.app.requests import AnswerOptions, Drafting, LoadOptions
 from specchat.tui.app import run_chat
@@ -124,7 +125,13 @@ class Reporting(EngineProcess):
 
 def chat(options: argparse.Namespace) -> None:
     answer = AnswerOptions(Sampling(temperature=0.0), Drafting(options.speculate), options.tokens)
-    run_chat(Reporting(Path(options.child)), LoadOptions(options.target, options.draft), answer)
+    load = LoadOptions(options.target, options.draft)
+    run_chat(
+        Reporting(Path(options.child)),
+        load,
+        answer,
+        history=History(Path(options.child).with_name("chat.db")),
+    )
 
 
 if __name__ == "__main__":

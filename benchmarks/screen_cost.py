@@ -1,7 +1,8 @@
 """What the screen takes of one core while an answer is decoded.
 
     python benchmarks/screen_cost.py             measure in a pseudo terminal of 140x45
-    python benchmarks/screen_cost.py --show      the same chat in this terminal, to be looked at
+    python benchmarks/screen_cost.py --turns 200  the same in a conversation of 200 turns, and how soon it opens
+    python benchmarks/screen_cost.py --show       the same chat in this terminal, to be looked at
 
 A stand-in for the engine emits rounds at a steady pace and decodes nothing, so that all the CPU time
 of the process is the screen's. Printed: the share of the thread that runs Textual, and of the process.
@@ -155,17 +156,47 @@ def paced_engine(text: str = TEXT, load_seconds: float = 0.6):
     return PacedEngine()
 
 
-def child(report: str, seconds: float) -> None:
+def long_conversation(path: Path, turns: int):
+    """A history with one conversation of so many turns, about 1.5 KB of Markdown each, and its id."""
+    from specchat.app.history import History
+
+    history = History(path)
+    conversation = history.begin()
+    parent = None
+    for turn in range(turns // 2):
+        parent = history.add(conversation, parent, "user", f"Question {turn}: what happens in a round?")
+        answer = f"## Answer {turn}\n\n" + PARAGRAPH * 2 + LIST + CODE + CODE
+        parent = history.add(conversation, parent, "assistant", answer)
+    return history, conversation
+
+
+def child(report: str, seconds: float, turns: int) -> None:
     """The chat with the paced engine; it asks by itself and writes down its CPU time."""
+    from specchat.app.history import IN_MEMORY, History
     from specchat.app.requests import AnswerOptions, LoadOptions
     from specchat.tui.app import SpecchatApp
 
     engine = paced_engine()
-    app = SpecchatApp(engine, LoadOptions("target.gguf", "draft.gguf"), AnswerOptions())
+    history, conversation = History(IN_MEMORY), None
+    if turns:
+        history, conversation = long_conversation(Path(report).with_name("history.db"), turns)
+    begun = time.perf_counter()
+    app = SpecchatApp(
+        engine,
+        LoadOptions("target.gguf", "draft.gguf"),
+        AnswerOptions(),
+        history=history,
+        resume=conversation,
+    )
+    painted: list[float] = []
 
     async def drive() -> None:
-        while app.session.phase != "ready":
+        while len(app.session.messages) < turns:
+            await asyncio.sleep(0.005)
+        app.call_after_refresh(lambda: painted.append(time.perf_counter() - begun))
+        while app.session.phase != "ready" or not painted:
             await asyncio.sleep(0.05)
+        await asyncio.sleep(5.0 if turns else 0.0)  # until the older turns are laid out, too
         app.incoming.begin_answer("Explain speculative decoding, with code.")
         while engine.first_progress is None:
             await asyncio.sleep(0.05)
@@ -177,6 +208,8 @@ def child(report: str, seconds: float) -> None:
             "wall": time.monotonic() - wall,
             "answering": app.session.busy,
             "refresh_cost": app.pacer.cost,
+            "painted": painted[0],
+            "characters": sum(len(message.text) for message in app.session.messages),
         }
         Path(report).write_text(json.dumps(spent))
         app.exit(0)
@@ -217,32 +250,40 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--turns", type=int, default=0, help="of the conversation that it goes on with")
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--child", metavar="REPORT", help=argparse.SUPPRESS)
     parser.add_argument("--profile", metavar="FILE", help="write the child's cProfile there")
     options = parser.parse_args()
     if options.show:
+        from specchat.app.history import IN_MEMORY, History
         from specchat.app.requests import AnswerOptions, LoadOptions
         from specchat.tui.app import run_chat
 
         load = LoadOptions("target.gguf", "draft.gguf")
-        sys.exit(run_chat(paced_engine(load_seconds=4), load, AnswerOptions()))
+        sys.exit(run_chat(paced_engine(load_seconds=4), load, AnswerOptions(), history=History(IN_MEMORY)))
     if options.child:
         if options.profile:
             import cProfile
 
             profile = cProfile.Profile()
-            profile.runcall(child, options.child, options.seconds)
+            profile.runcall(child, options.child, options.seconds, options.turns)
             profile.dump_stats(options.profile)
         else:
-            child(options.child, options.seconds)
+            child(options.child, options.seconds, options.turns)
         return
-    spent = measure(options.seconds, ["--profile", options.profile] if options.profile else [])
+    more = ["--turns", str(options.turns)]
+    spent = measure(options.seconds, [*more, "--profile", options.profile] if options.profile else more)
     share = 100 * spent["thread"] / spent["wall"]
     whole = 100 * spent["process"] / spent["wall"]
     if not spent["answering"]:
         print("the answer ended before the measurement did: ask for fewer seconds", file=sys.stderr)
     print(f"{COLUMNS}x{LINES}, {ROUNDS_PER_SECOND} rounds/s of 2 tokens, {spent['wall']:.0f} s")
+    if options.turns:
+        print(
+            f"{options.turns} turns, {spent['characters']:,} characters: first paint after {spent['painted']:.2f} s, "
+            "from the start of the screen"
+        )
     print(f"screen thread  {share:5.2f} % of a core   (process {whole:.2f} %)")
     print(f"a refresh      {1000 * spent['refresh_cost']:5.2f} ms      bytes drawn {spent['bytes']:,}")
 

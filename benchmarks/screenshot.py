@@ -7,6 +7,7 @@ import asyncio
 import sys
 
 from specchat.app.decoding.settings import Sampling
+from specchat.app.history import IN_MEMORY, History
 from specchat.app.process import EngineProcess
 from specchat.app.requests import AnswerOptions, Drafting, LoadOptions
 from specchat.tui.app import SpecchatApp
@@ -20,7 +21,7 @@ SECOND = (
 async def main(target: str, draft: str, out: str) -> None:
     engine = EngineProcess()
     answer = AnswerOptions(Sampling(temperature=0.0), Drafting("always"), 300)
-    app = SpecchatApp(engine, LoadOptions(target, draft), answer)
+    app = SpecchatApp(engine, LoadOptions(target, draft), answer, history=History(IN_MEMORY))
     async with app.run_test(size=(132, 40)) as pilot:
 
         async def until(phase: str) -> None:

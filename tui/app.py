@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from textual import on
 from textual.app import App, ComposeResult
@@ -11,28 +16,23 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.screen import Screen
 
+from ..app.attachments import as_mention, expand, pasted_path
+from ..app.catalog import FoundModel, HeaderCache
 from ..app.events import Command, Load
 from ..app.exit_codes import UNUSABLE
+from ..app.history import History
 from ..app.requests import AnswerOptions, LoadOptions
+from ..app.settings import ChatSettings
 from . import texts, themes
-from .actions import (
-    Clear,
-    CommandError,
-    Help,
-    Intent,
-    Leave,
-    Say,
-    SetDraftMax,
-    SetSpeculate,
-    SetSystem,
-    SetTemperature,
-    SetTheme,
-    bindings,
-    understand,
-)
+from .actions import Action, CommandError, Say
+from .commands import models
+from .commands.talk import open_conversation
+from .completion import completions
 from .engine_client import EngineClient
 from .incoming import Incoming
 from .pacing import SHORTEST, RefreshPacer
+from .presets import Presets
+from .registry import BY_NAME, KEYS, bindings, understand
 from .session import Session
 from .transcript.code import warm_up
 from .transcript.entries import NoticeEntry, NoticeKind
@@ -41,6 +41,7 @@ from .widgets.lines import Lines
 from .widgets.panel import Panel
 from .widgets.prompt import Prompt
 from .widgets.status import CompactFigures, Keys, StateLine
+from .widgets.suggestions import Suggestions
 
 LOADING_DELAY = 0.1
 IDLE_DELAY = 0.5
@@ -74,29 +75,51 @@ class SpecchatApp(App[int]):
     def __init__(
         self,
         engine: EngineClient,
-        load: LoadOptions,
+        load: LoadOptions | None,
         answer: AnswerOptions,
         system: str | None = None,
         *,
+        history: History,
+        settings: ChatSettings | None = None,
+        resume: int | None = None,
         title: str = "",
         notice: str = "",
-        theme: str = themes.DARK.name,
         delays: tuple[float, float, float] = (SHORTEST, LOADING_DELAY, IDLE_DELAY),
     ) -> None:
-        """`delays` are the seconds between looks at the engine: answering at the least, loading, idle."""
+        """The chat.
+
+        Args:
+            engine: loads and answers.
+            load: what to load; `None` leaves the choice to the user.
+            answer: how the first answer is made.
+            system: what the model is told first.
+            history: where the conversation is kept.
+            settings: what the user has set about the screen.
+            resume: a conversation to go on with.
+            title: the title of the terminal's window.
+            notice: what is said at the start.
+            delays: seconds between looks at the engine: answering at the least, loading, idle.
+        """
         super().__init__()
         self.animation_level = "none"
-        for known in (themes.DARK, themes.LIGHT):
+        for known in themes.BY_NAME.values():
             self.register_theme(known)
-        self.theme = theme
+        self.settings = settings or ChatSettings()
+        self.theme = themes.BY_NAME.get(self.settings.theme, themes.DARK).name
         if title:
             self.title = title
         self.engine = engine
         self.load = load
-        self.session = Session(answer, system)
+        self.presets = Presets(self.settings.presets, self.settings.presets_path)
+        self.fetching: threading.Event | None = None
+        """Stops the download that is under way."""
+        self.headers: HeaderCache = {}
+        """What the headers of models on the disk say, as far as they were read."""
+        self.session = Session(answer, system, history)
         self.pacer = RefreshPacer(shortest=delays[0])
         self._delays = delays
         self._notice = notice
+        self._resume = resume
         self.incoming = Incoming(self)
 
     def get_default_screen(self) -> Screen[None]:
@@ -111,7 +134,8 @@ class SpecchatApp(App[int]):
         yield Lines(id="legend")
         yield StateLine(id="state")
         yield CompactFigures(id="figures")
-        yield Prompt(self._submit, id="prompt")
+        yield Suggestions(id="suggestions")
+        yield Prompt(self._submit, self.do, self._completions, self._mention, id="prompt")
         yield Keys(id="keys")
 
     def on_mount(self) -> None:
@@ -122,6 +146,9 @@ class SpecchatApp(App[int]):
         self.figures = self.query_one(CompactFigures)
         self.prompt = self.query_one(Prompt)
         self.query_one("#legend", Lines).show([texts.origin_legend()])
+        self.prompt.keys = keys_by_name(self.settings.keys)
+        self.set_keymap(dict(self.settings.keys))
+        self.screen.set_class(not self.settings.panel, "-no-panel")
         self.prompt.focus()
         self.incoming.begin()
         if self._notice:
@@ -129,12 +156,17 @@ class SpecchatApp(App[int]):
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
+        if self._resume is not None:
+            open_conversation(self, self._resume)
         self.start_engine()
         self._tick()
         self.call_after_refresh(warm_up)
 
     def start_engine(self) -> None:
         """Start the engine's process where there is none, and load the models."""
+        if self.load is None:
+            self.incoming.nothing_to_load()
+            return
         gone = self.session.phase == "dead" or self.engine.pid is None
         self.incoming.begin_loading()
         if gone:
@@ -175,15 +207,70 @@ class SpecchatApp(App[int]):
         """Carry out what was typed; say whether the prompt has done its part."""
         try:
             wish = understand(text)
+            if isinstance(wish, Say):
+                if not self._ask(wish.text):
+                    return False
+            else:
+                self._run(wish.action, wish.value)
+                if wish.action.keeps_prompt:
+                    return False
         except CommandError as error:
             self.say(str(error), "warning")
-        else:
-            if not isinstance(wish, Say):
-                self._carry_out(wish)
-            elif not self._ask(wish.text):
-                return False
         self.transcript.to_end()
         return True
+
+    def first_choice(self) -> FoundModel | None:
+        """The model that answers where none was named: the packaged one, or the first on the disk."""
+        found = models.models_here(self)
+        packaged = [model for model in found if model.place == "demo"]
+        return (packaged or found or [None])[0]
+
+    def _load_first_choice(self) -> bool:
+        """Load the first choice for a prompt that was typed before a model was chosen."""
+        found = self.first_choice()
+        if found is None:
+            models.pick_target(self, None)
+            return False
+        self.load = LoadOptions(str(found.path))
+        return True
+
+    def do(self, action: Action) -> None:
+        """Carry out an action that was asked for by a key or from the list of all."""
+        try:
+            self._run(action, None)
+        except CommandError as error:
+            self.incoming.hint(str(error))
+
+    def action_carry_out(self, name: str) -> None:
+        """Carry out an action by its name, where a key was pressed outside the prompt."""
+        action = BY_NAME[name]
+        if len(self.screen_stack) == 1 or action.priority:
+            self.do(action)
+
+    def _run(self, action: Action, value: object) -> None:
+        assert action.run is not None
+        action.run(self, value)
+
+    def read_prompt(self, text: str) -> ReadPrompt:
+        """What the model reads of a prompt: its text, and the files that it names."""
+        expanded = expand(text, Path.cwd())
+        for problem in expanded.problems:
+            self.say(f"Not sent along: {problem}", "warning")
+        if not expanded.attachments:
+            return ReadPrompt(text, "", {})
+        names = "with " + ", ".join(f"{each.name} ({each.size:,} bytes)" for each in expanded.attachments)
+        return ReadPrompt(expanded.text, names, {"typed": text, "files": names})
+
+    def _completions(self, before: str):
+        return completions(before, self, Path.cwd())
+
+    def _mention(self, pasted: str) -> str | None:
+        path = pasted_path(pasted)
+        return None if path is None else as_mention(str(path))
+
+    @on(Prompt.Typed)
+    def _typed(self) -> None:
+        self.query_one(Suggestions).offer(self.prompt.completions)
 
     def _ask(self, text: str) -> bool:
         session = self.session
@@ -193,6 +280,8 @@ class SpecchatApp(App[int]):
         if session.waiting is not None:
             self.incoming.hint("a prompt is waiting already; Esc takes it back")
             return False
+        if self.load is None and not self._load_first_choice():
+            return False
         if session.phase == "ready":
             self.incoming.begin_answer(text)
         else:
@@ -200,93 +289,6 @@ class SpecchatApp(App[int]):
             if session.phase in ("dead", "unloaded"):
                 self.start_engine()
         return True
-
-    def _carry_out(self, wish: Intent) -> None:
-        session = self.session
-        options = session.options
-        match wish:
-            case Help():
-                self.action_help()
-            case Clear():
-                self.incoming.clear()
-            case Leave():
-                self.exit(0)
-            case SetSystem(text=None):
-                self.say(f"System prompt: {session.system}" if session.system else "No system prompt.")
-            case SetSystem(text=text):
-                session.system = text or ""
-                self.say("The next answer gets this system prompt." if text else "The system prompt is gone.")
-            case SetTemperature(value=None):
-                self.say(f"Temperature: {options.sampling.temperature:g}")
-            case SetTemperature(value=float(value)):
-                session.set_temperature(value)
-                self.say(f"Temperature {value:g} from the next answer on.")
-            case SetSpeculate(mode=None):
-                self.say(f"Drafting: {options.drafting.speculate}")
-            case SetSpeculate(mode=str(mode)):
-                session.set_speculate(mode)
-                self.say(
-                    {
-                        "auto": "From the next answer on drafts are made where they pay.",
-                        "off": "No drafts from the next answer on.",
-                        "always": "From the next answer on drafts are always made.",
-                    }[mode]
-                )
-            case SetDraftMax(value=None):
-                most = options.drafting.draft_max
-                self.say(f"At most {most} draft tokens per pass." if most else "As many draft tokens as pay.")
-            case SetDraftMax(value=int(value)):
-                session.set_draft_max(value)
-                self.say(f"At most {value} draft tokens per pass from the next answer on.")
-            case SetTheme(name=None):
-                self.say("/theme dark or /theme light")
-            case SetTheme(name=str(name)):
-                self.theme = name
-
-    def action_help(self) -> None:
-        """Show the keys and the commands."""
-        self.say(texts.help_text())
-        self.transcript.to_end()
-
-    def action_stop(self) -> None:
-        """Stop the answer; with none, take back the waiting prompt, or go back to the end."""
-        if self.session.phase == "answering":
-            self.incoming.stop()
-        elif self.session.waiting is not None:
-            self.prompt.put(self.incoming.take_back())
-        else:
-            self.screen.clear_selection()
-            self.transcript.to_end()
-        self.prompt.focus()
-
-    def action_toggle_origin(self) -> None:
-        """Change between Markdown and colours by origin."""
-        origin = self.transcript.view == "markdown"
-        self.query_one("#legend").set_class(origin, "shown")
-        self.transcript.show_view("origin" if origin else "markdown")
-
-    def action_restart(self) -> None:
-        """Start the engine again, or load again."""
-        if self.session.phase in ("dead", "unloaded"):
-            self.start_engine()
-            self.transcript.to_end()
-        else:
-            self.incoming.hint("the engine is running")
-
-    def action_copy(self) -> None:
-        """Copy what is selected, in the transcript or in the prompt; with nothing selected, stop."""
-        text = self.screen.get_selected_text() or self.prompt.selected_text
-        if text:
-            self.copy_to_clipboard(text)
-            self.incoming.hint(f"{len(text)} characters sent to the terminal's clipboard")
-        elif self.session.phase == "answering":
-            self.incoming.stop()
-        else:
-            self.incoming.hint("nothing is selected; Ctrl+Q leaves")
-
-    async def action_quit(self) -> None:
-        """Leave at once; whoever started the chat closes the engine."""
-        self.exit(0)
 
     @on(Prompt.Scroll)
     def _scroll(self, message: Prompt.Scroll) -> None:
@@ -304,21 +306,50 @@ class SpecchatApp(App[int]):
         self.state.set(below=not message.following)
 
 
+@dataclass(frozen=True)
+class ReadPrompt:
+    """A prompt as the model reads it."""
+
+    text: str
+    files: str
+    """Which files went along, for a person."""
+    record: dict[str, Any]
+
+
+def keys_by_name(other: Mapping[str, str]) -> dict[str, Action]:
+    """What each key does, with other keys for the actions named."""
+    return {
+        key.strip(): action
+        for action in KEYS
+        for key in other.get(action.name, action.keys).split(",")
+        if key.strip()
+    }
+
+
 def run_chat(
     engine: EngineClient,
-    load: LoadOptions,
+    load: LoadOptions | None,
     answer: AnswerOptions,
     *,
     system: str | None = None,
     title: str = "",
     notice: str = "",
+    history: History,
+    settings: ChatSettings | None = None,
+    resume: int | None = None,
 ) -> int:
     """Run the chat until the user leaves; return the exit code."""
-    app = SpecchatApp(engine, load, answer, system, title=title, notice=notice)
+    app = SpecchatApp(
+        engine, load, answer, system, history=history, settings=settings, resume=resume, title=title,
+        notice=notice,
+    )  # fmt: skip
     try:
         result = app.run()
     finally:
+        if app.fetching is not None:
+            app.fetching.set()
         engine.close()
+        history.close()
     if app.session.refused is not None:
         # The screen is gone with what it said: say it once more where the next command is typed.
         print(f"specchat: {app.session.refused}", file=sys.stderr)

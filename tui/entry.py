@@ -37,17 +37,27 @@ def _open_chat(
     answer: AnswerOptions,
     system: str | None,
     notice: str,
-    chat: ChatSettings,  # noqa: ARG001 - the screen has no settings yet
+    chat: ChatSettings,
+    go_on: bool,
 ) -> int:
-    if load is None:
-        from ..app.exit_codes import UNUSABLE
+    # Textual takes a while to import, and only the chat needs it.
+    from ..app.exit_codes import UNUSABLE
+    from ..app.history import IN_MEMORY, History, HistoryError, default_path
+    from .app import run_chat
 
+    path = IN_MEMORY if chat.history is False else chat.history or default_path()
+    try:
+        history = History(path)
+        resume = history.latest() if go_on else None
+    except HistoryError as error:
         engine.close()
-        print("specchat: a model is needed: -m/--target (see specchat --help)", file=sys.stderr)
+        print(f"specchat: {error} (or chat without a history: --no-history)", file=sys.stderr)
         return UNUSABLE
-    from .app import run_chat  # Textual takes a while to import, and only the chat needs it
-
-    return run_chat(engine, load, answer, system=system, notice=notice)
+    if go_on and resume is None:
+        notice = "\n".join(filter(None, (notice, "There is no conversation to go on with yet.")))
+    return run_chat(
+        engine, load, answer, system=system, notice=notice, history=history, settings=chat, resume=resume
+    )
 
 
 def _open_closed_streams() -> None:

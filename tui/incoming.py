@@ -6,10 +6,9 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-import psutil
-
 from ..app.decoding.stats import AnswerStats
 from ..app.events import (
+    Ask,
     Cancel,
     Died,
     Event,
@@ -21,7 +20,10 @@ from ..app.events import (
     Progress,
 )
 from . import texts
+from .branch_view import BranchView
+from .resident import resident
 from .transcript.entries import AnswerEntry, LoadingEntry, NoticeEntry, PromptEntry
+from .widgets.status import NEARLY_FULL
 
 if TYPE_CHECKING:
     from .app import SpecchatApp
@@ -42,6 +44,9 @@ class Incoming:
         self._loading: LoadingEntry | None = None
         self._asked: PromptEntry | None = None
         self._answer: AnswerEntry | None = None
+        self._branch = BranchView(app)
+        self._told_full = False
+        self._told_trouble = ""
         self._grown = False
         self._load_changed = False
         self._stats = AnswerStats()
@@ -99,6 +104,13 @@ class Incoming:
 
     # Loading.
 
+    def nothing_to_load(self) -> None:
+        """No model was named: say what Enter does, and where the others are."""
+        self._session.phase = "unloaded"
+        first = self._app.first_choice()
+        self._app.say(texts.welcome(first.name if first else None))
+        self._activity("no model yet, F4 chooses one")
+
     def begin_loading(self) -> None:
         """A load has been asked for."""
         self._session.phase = "loading"
@@ -149,26 +161,70 @@ class Incoming:
 
     def begin_answer(self, text: str, entry: PromptEntry | None = None) -> None:
         """Send a prompt, and make room for its answer."""
-        app = self._app
+        app, session = self._app, self._session
+        if session.editing is not None:
+            self._branch.cut(session.editing)
+        prompt = app.read_prompt(text)
         if entry is None:
             entry = PromptEntry(text)
             app.transcript.add(entry)
-        else:
-            entry.mark = ""
-            app.transcript.changed(entry)
+        entry.mark = prompt.files
+        app.transcript.changed(entry)
         self._asked = entry
-        self._answer = AnswerEntry()
+        self._branch.said.append(entry)
+        self._await_answer(session.ask(prompt.text, prompt.record))
+
+    def answer_again(self) -> None:
+        """Make another answer to the last prompt."""
+        if self._session.unanswered:
+            self._branch.mark_last("")
+        else:
+            self._branch.cut(-1)
+        self._await_answer(self._session.again())
+
+    def continue_answer(self) -> None:
+        """Go on with the last answer."""
+        answer = self._branch.said.pop()
+        assert isinstance(answer, AnswerEntry)
+        answer.reopen()
+        self._await_answer(self._session.go_on(), answer)
+
+    def _await_answer(self, command: Ask, answer: AnswerEntry | None = None) -> None:
+        app = self._app
         app.transcript.answering = True
-        app.transcript.add(self._answer)
+        if answer is None:
+            self._answer = AnswerEntry()
+            self._answer.unfolded = app.transcript.thoughts
+            app.transcript.add(self._answer)
+        else:
+            self._answer = answer
+            app.transcript.changed(answer)
+        self._branch.said.append(self._answer)
         app.panel.begin_answer()
         # Nothing is measured of this answer yet; what plain decoding gives here is still true.
         self._stats = AnswerStats(baseline_tokens_per_second=self._stats.baseline_tokens_per_second)
         self._speed = None
         self._draw_figures(sample=False)
         app.pacer.restart(time.thread_time())
-        command = self._session.ask(text)
         self._activity("reading the prompt, Esc stops")
+        app.transcript.to_end()
         app.send(command)
+        self._tell_trouble()
+
+    def show_branch(self) -> None:
+        """Show the messages of the conversation in place of all that is shown."""
+        self._branch.show(self._session.messages, self._session.unanswered)
+        self._told_full = False
+        self._stats, self._speed = AnswerStats(), None
+        self._context = (0, self._context[1])
+        self._draw_figures(sample=False)
+
+    def _tell_trouble(self) -> None:
+        """Say once that nothing is saved, and why."""
+        trouble = self._session.trouble
+        if trouble and trouble != self._told_trouble:
+            self._app.say(f"This is not being saved: {trouble}", "warning")
+        self._told_trouble = trouble
 
     def stop(self) -> None:
         """Ask the engine to stop; the answer ends when it says so."""
@@ -186,6 +242,8 @@ class Incoming:
             return
         session.clear()
         self._app.transcript.clear()
+        self._branch.forget()
+        self._told_full = False
         if self._loading is not None:
             self._app.transcript.add(self._loading)
         if session.waiting is not None and self._asked is not None:
@@ -201,6 +259,7 @@ class Incoming:
         if event.pieces:
             if not self._answer.pieces and self._session.phase == "answering":
                 self._activity(ANSWERING)
+            self._answer.in_thought = event.in_thought or self._answer.in_thought
             self._answer.take(event.pieces)
             self._grown = True
         self._stats = event.stats
@@ -219,36 +278,38 @@ class Incoming:
         self._stats = event.stats
         self._speed = event.stats.tokens_per_second
         self._context = (event.context_used, event.context_size)
-        self._end_answer(event.text, mark, texts.answer_figures(event.stats))
-        if event.dropped_turns:
-            plural = "turn was" if event.dropped_turns == 1 else f"{event.dropped_turns} turns were"
-            self._app.say(
-                f"The oldest {plural} not sent: the context holds no more. /clear begins a new conversation.",
-                "warning",
-            )
+        text = session.messages[-1].text if kept else event.text
+        self._end_answer(text, mark, texts.answer_figures(event.stats), kept)
+        self._branch.seen_from(event.dropped_turns)
+        if event.context_used >= NEARLY_FULL * event.context_size and not self._told_full:
+            self._told_full = True
+            self._app.say(texts.nearly_full(event.context_used, event.context_size), "warning")
         if session.clear_when_stopped:
             self.clear()
 
-    def _end_answer(self, text: str, mark: str, figures: str) -> None:
+    def _end_answer(self, text: str, mark: str, figures: str, kept: bool) -> None:
         assert self._answer is not None
         self._answer.finish(text, mark, figures)
         self._app.transcript.answering = False
         self._app.transcript.changed(self._answer)
+        if not kept:
+            del self._branch.said[-2:]
         self._answer = self._asked = None
         self._grown = False
         self._draw_figures(sample=False)
         self._draw_memory()
         self._activity("ready")
+        self._tell_trouble()
 
     # What goes wrong.
 
     def _failed(self, message: str) -> None:
         session = self._session
         if session.busy and self._answer is not None:
-            text = self._answer.text
-            kept = session.end_answer(text)
+            kept = session.end_answer(self._answer.new_text, mark="failed")
             note = "" if kept else " The prompt is not kept in the conversation; Up brings it back."
-            self._end_answer(text, "failed" if text else "", "")
+            text = self._answer.text
+            self._end_answer(text, "failed" if text else "", "", kept)
             self._app.say(f"{message}{note}", "error")
             if session.clear_when_stopped:
                 self.clear()
@@ -267,16 +328,16 @@ class Incoming:
         if session.phase == "dead":
             return
         if session.busy and self._answer is not None:
+            kept = session.end_answer(self._answer.new_text, mark="cut off")
             text = self._answer.text
-            session.end_answer(text)
-            self._end_answer(text, "cut off" if text else "no answer", "")
+            self._end_answer(text, "cut off" if text else "no answer", "", kept)
             if session.clear_when_stopped:
                 self.clear()
         session.phase = "dead"
         session.loaded = None
         self._end_loading()
         self._app.panel.models(None)
-        self._app.panel.memory(None, _resident(os.getpid()))
+        self._app.panel.memory(None, resident(os.getpid()))
         self._app.panel.draw()
         self._app.state.forget()
         self._app.say(f"{message}\n{texts.RESTART}", "error")
@@ -326,14 +387,5 @@ class Incoming:
             app.state.set(state=stats.state, reason=stats.reason)
 
     def _draw_memory(self) -> None:
-        self._app.panel.memory(_resident(self._app.engine.pid), _resident(os.getpid()))
+        self._app.panel.memory(resident(self._app.engine.pid), resident(os.getpid()))
         self._app.panel.draw()
-
-
-def _resident(pid: int | None) -> int | None:
-    if pid is None:
-        return None
-    try:
-        return psutil.Process(pid).memory_info().rss
-    except psutil.Error:
-        return None

@@ -7,7 +7,6 @@ from textual.content import Content
 from ..app.decoding.stats import AnswerStats, FinishReason
 from ..app.events import Loaded, ModelInfo, PrefillProgress
 from . import figures
-from .actions import COMMANDS, KEYS
 from .transcript.entries import ORIGIN_STYLES
 
 RESTART = "Ctrl+R starts it again, and so does sending a prompt. The conversation is kept."
@@ -15,10 +14,39 @@ RETRY = "Ctrl+R tries again, Ctrl+Q leaves."
 MARKS: dict[FinishReason, str] = {
     "stop": "",
     "length": "the longest answer that was asked for",
-    "context": "the context is full: /clear begins a new conversation",
+    "context": "the context is full: /new begins a new conversation",
     "cancelled": "stopped",
 }
 _FAINT = "$text-muted"
+
+
+def mark(kept: str) -> str:
+    """What is to be said of an answer that was kept with this mark."""
+    return {"length": MARKS["length"], "context": MARKS["context"]}.get(kept, kept)
+
+
+def nearly_full(used: int, size: int) -> str:
+    """What a context that has little room left means."""
+    return (
+        f"The context is {100 * used / size:.0f} % full ({used:,} of {size:,} tokens). "
+        "Soon the oldest turns are no longer sent; /new begins a new conversation."
+    )
+
+
+def welcome(first: str | None) -> Content:
+    """What there is to do without a model."""
+    lines = [Content("No model was named.").stylize("bold $text")]
+    if first:
+        lines.append(Content.assemble("Type and press Enter: ", (first, "bold $text"), " answers."))
+    lines.append(
+        Content.assemble(
+            ("F4", "bold $text-primary"),
+            " chooses among the models on this disk, and those that can be downloaded. ",
+            ("F1", "bold $text-primary"),
+            " lists everything else.",
+        )
+    )
+    return Content("\n").join(lines)
 
 
 def loaded_summary(loaded: Loaded) -> Content:
@@ -78,11 +106,19 @@ def origin_legend() -> Content:
 
 def help_text() -> Content:
     """All commands and keys, from the registry."""
+    from .registry import COMMANDS, KEYS
+
     widest = max(len(command.usage) for command in COMMANDS) + 3
-    parts: list[str | tuple[str, str]] = [("Commands\n", "bold $text-primary")]
-    for command in COMMANDS:
-        parts += [(f"  {command.usage:<{widest}}", "$text"), (command.help + "\n", _FAINT)]
+    parts: list[str | tuple[str, str]] = []
+    for group in dict.fromkeys(command.group for command in COMMANDS):
+        parts.append((f"{group}\n", "bold $text-primary"))
+        for command in COMMANDS:
+            if command.group == group:
+                key = f" ({command.shown})" if command.shown else ""
+                parts += [(f"  {command.usage:<{widest}}", "$text"), (command.help + key + "\n", _FAINT)]
+        parts.append("\n")
     parts += [(f"  {'//…':<{widest}}", "$text"), ("send a text that starts with a slash\n", _FAINT)]
+    parts += [(f"  {'@path':<{widest}}", "$text"), ("in a prompt: the text file goes along\n", _FAINT)]
     parts.append(("\nKeys\n", "bold $text-primary"))
     for key in KEYS:
         parts += [(f"  {key.shown:<{widest}}", "$text"), (key.help + "\n", _FAINT)]

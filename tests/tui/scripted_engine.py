@@ -20,6 +20,7 @@ from specchat.app.events import (
     Piece,
     Progress,
 )
+from specchat.app.history import IN_MEMORY, History
 from specchat.app.requests import AnswerOptions, LoadOptions
 from specchat.tui.app import SpecchatApp
 
@@ -90,7 +91,9 @@ class ScriptedEngine:
 def chat(engine: ScriptedEngine, **more) -> SpecchatApp:
     """The chat on this engine; it looks at it when a test waits, since a timer would never let it idle."""
     more.setdefault("delays", (60.0, 60.0, 60.0))
-    return SpecchatApp(engine, LoadOptions("big.gguf", "small.gguf"), AnswerOptions(), **more)
+    load = more.pop("load", LoadOptions("big.gguf", "small.gguf"))
+    more.setdefault("history", History(IN_MEMORY))
+    return SpecchatApp(engine, load, AnswerOptions(), **more)
 
 
 async def wait_until(pilot: Pilot, true: Callable[[], bool], seconds: float = 5.0) -> None:

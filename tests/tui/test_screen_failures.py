@@ -6,6 +6,7 @@ import pytest
 
 from specchat.app.decoding.stats import AnswerStats
 from specchat.app.events import Died, Failed, Finished, Load, LoadProgress
+from specchat.app.history import IN_MEMORY, History
 from specchat.app.requests import AnswerOptions, Drafting, LoadOptions, Turn
 from specchat.tui.app import SpecchatApp, run_chat
 from tests.tui.scripted_engine import LOADED, ScriptedEngine, chat, loading, ready, seen, type_in, wait_until
@@ -58,7 +59,7 @@ async def test_a_failed_answer_is_kept_as_far_as_it_came():
         assert "so far" in seen(app)
         assert "■ failed" in seen(app)
         assert "llama.cpp could not run a pass." in seen(app)
-        assert app.session.turns == [Turn("user", "x"), Turn("assistant", "so far")]
+        assert app.session.turns == (Turn("user", "x"), Turn("assistant", "so far"))
         await type_in(pilot, "next")
         assert len(engine.asks) == 2
 
@@ -72,7 +73,7 @@ async def test_a_prompt_that_could_not_be_answered_comes_back_with_up():
         engine.say(Failed("The prompt has 5000 tokens, the context 4096."))
         await ready(pilot)
         assert "5000 tokens" in seen(app)
-        assert app.session.turns == []
+        assert app.session.turns == ()
         await pilot.press("up")
         assert app.prompt.text == "far too long"
 
@@ -123,7 +124,7 @@ async def test_an_engine_that_dies_before_the_first_token_gives_the_prompt_back(
         engine.say(Died(KILLED))
         await wait_until(pilot, lambda: app.session.phase == "dead")
         assert "■ no answer" in seen(app)
-        assert app.session.turns == []
+        assert app.session.turns == ()
 
 
 async def test_an_engine_that_dies_while_idle_or_loading_is_noticed():
@@ -153,7 +154,7 @@ async def test_clear_is_carried_out_though_the_engine_dies_instead_of_stopping()
         await wait_until(pilot, lambda: app.session.phase == "dead")
         assert "one" not in [line.text for e in app.transcript.entries for line in e.lines]
         assert KILLED in seen(app)
-        assert app.session.turns == []
+        assert app.session.turns == ()
 
 
 async def test_an_engine_that_cannot_start_is_said_and_can_be_tried_again():
@@ -198,13 +199,13 @@ async def test_late_events_of_an_answer_that_is_over_are_ignored():
         engine.say(Finished("stop", "ghost", (), 1, 0, AnswerStats(), 1, 2))
         app.look()
         assert "ghost" not in seen(app)
-        assert app.session.turns == []
+        assert app.session.turns == ()
 
 
 def test_run_chat_closes_the_engine_and_returns_the_exit_code(monkeypatch):
     engine = ScriptedEngine()
     monkeypatch.setattr(SpecchatApp, "run", lambda self: 0)
-    assert run_chat(engine, LoadOptions("t.gguf"), AnswerOptions()) == 0
+    assert run_chat(engine, LoadOptions("t.gguf"), AnswerOptions(), history=History(IN_MEMORY)) == 0
     assert engine.closed
 
 
@@ -215,7 +216,7 @@ def test_run_chat_closes_the_engine_when_the_screen_fails(monkeypatch):
     engine = ScriptedEngine()
     monkeypatch.setattr(SpecchatApp, "run", fail)
     with pytest.raises(RuntimeError):
-        run_chat(engine, LoadOptions("t.gguf"), AnswerOptions())
+        run_chat(engine, LoadOptions("t.gguf"), AnswerOptions(), history=History(IN_MEMORY))
     assert engine.closed
 
 
@@ -225,7 +226,7 @@ def test_a_chat_whose_models_never_loaded_ends_with_code_two_and_says_why_once_m
         return 0
 
     monkeypatch.setattr(SpecchatApp, "run", leave)
-    assert run_chat(ScriptedEngine(), LoadOptions("t.gguf"), AnswerOptions()) == 2
+    assert run_chat(ScriptedEngine(), LoadOptions("t.gguf"), AnswerOptions(), history=History(IN_MEMORY)) == 2
     assert capsys.readouterr().err == f"specchat: {REFUSED}\n"
 
 
@@ -245,7 +246,7 @@ async def test_a_load_that_succeeds_at_last_is_no_longer_held_against_the_chat()
 async def test_the_load_knows_what_the_first_answer_will_be_drafted_with():
     engine = ScriptedEngine()
     options = AnswerOptions(drafting=Drafting(drafter="lookup"))
-    app = SpecchatApp(engine, LoadOptions("t.gguf"), options)
+    app = SpecchatApp(engine, LoadOptions("t.gguf"), options, history=History(IN_MEMORY))
     async with app.run_test(size=(120, 30)) as pilot:
         await ready(pilot)
         assert Load(LoadOptions("t.gguf"), options.drafting) in engine.told

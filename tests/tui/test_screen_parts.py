@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from specchat.app.decoding.stats import AnswerStats
-from specchat.app.events import Finished
-from specchat.app.requests import AnswerOptions, Turn
-from specchat.tui import actions, figures, texts
+from specchat.app.requests import AnswerOptions
+from specchat.tui import figures, parameters, registry, texts
+from specchat.tui.actions import CommandError, Do, Say
 from specchat.tui.pacing import RefreshPacer
-from specchat.tui.session import Session
 
 
 def test_a_cheap_refresh_comes_at_the_shortest_interval():
@@ -82,36 +81,31 @@ def test_a_sparkline_shows_the_last_values_from_zero_up():
 
 
 def test_a_text_is_for_the_model_and_two_slashes_are_sent_as_one():
-    assert actions.understand("  hello ") == actions.Say("hello")
-    assert actions.understand("//etc/hosts is what?") == actions.Say("/etc/hosts is what?")
-    assert actions.understand("a /b c") == actions.Say("a /b c")
+    assert registry.understand("  hello ") == Say("hello")
+    assert registry.understand("//etc/hosts is what?") == Say("/etc/hosts is what?")
+    assert registry.understand("a /b c") == Say("a /b c")
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"),
+    ("typed", "name", "value"),
     [
-        ("/help", actions.Help()),
-        ("/HELP", actions.Help()),
-        ("/clear", actions.Clear()),
-        ("/quit", actions.Leave()),
-        ("/system", actions.SetSystem(None)),
-        ("/system You are terse.\nVery.", actions.SetSystem("You are terse.\nVery.")),
-        ("/system none", actions.SetSystem("")),
-        ("/spec", actions.SetSpeculate(None)),
-        ("/spec on", actions.SetSpeculate("auto")),
-        ("/spec off", actions.SetSpeculate("off")),
-        ("/spec always", actions.SetSpeculate("always")),
-        ("/temp", actions.SetTemperature(None)),
-        ("/temp 0", actions.SetTemperature(0.0)),
-        ("/temp 0,7", actions.SetTemperature(0.7)),
-        ("/draft-max", actions.SetDraftMax(None)),
-        ("/draft-max 8", actions.SetDraftMax(8)),
-        ("/theme", actions.SetTheme(None)),
-        ("/theme light", actions.SetTheme("specchat-light")),
+        ("/help", "help", None),
+        ("/HELP", "help", None),
+        ("/clear", "new", None),
+        ("/new", "new", None),
+        ("/quit", "leave", None),
+        ("/exit", "leave", None),
+        ("/system", "system", None),
+        ("/system You are terse.\nVery.", "system", "You are terse.\nVery."),
+        ("/edit 3", "edit", 3),
+        ("/version prev", "version", -1),
+        ("/temp 0,7", "set_temp", "0,7"),
+        ("/theme light", "theme", "light"),
+        ("/copy code 2", "copy_answer", "code 2"),
     ],
 )
-def test_commands_are_understood(typed, meant):
-    assert actions.understand(typed) == meant
+def test_commands_are_understood(typed: str, name: str, value: object):
+    assert registry.understand(typed) == Do(registry.BY_NAME[name], value)
 
 
 @pytest.mark.parametrize(
@@ -120,70 +114,55 @@ def test_commands_are_understood(typed, meant):
         ("/hlep", "/help"),
         ("/sytem x", "/system"),
         ("/temperature 1", "/temp"),
-        ("/exit", "//exit"),
+        ("/exits", "/exit"),
         ("/", "/help"),
-        ("/spec maybe", "on, off or always"),
-        ("/temp hot", "from 0"),
-        ("/temp -1", "from 0"),
-        ("/temp nan", "from 0"),
-        ("/draft-max 0", "from 1 to 32"),
-        ("/draft-max 1.5", "from 1 to 32"),
-        ("/draft-max 99", "from 1 to 32"),
-        ("/theme blue", "dark or light"),
+        ("/edit last", "a number"),
+        ("/version third", "next or prev"),
         ("/help me", "nothing after it"),
-        ("/clear all", "nothing after it"),
+        ("/new all", "nothing after it"),
     ],
 )
 def test_a_wrong_command_says_what_is_right(typed, says):
-    with pytest.raises(actions.CommandError, match=says):
-        actions.understand(typed)
+    with pytest.raises(CommandError, match=says):
+        registry.understand(typed)
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "says"),
+    [
+        ("spec", "maybe", "on, off or always"),
+        ("temp", "hot", "from 0"),
+        ("temp", "-1", "from 0"),
+        ("temp", "nan", "from 0"),
+        ("top-p", "1.5", "from 0 to 1"),
+        ("repeat-penalty", "0", "above 0"),
+        ("draft-max", "0", "from 1 to 32"),
+        ("draft-max", "1.5", "from 1 to 32"),
+        ("draft-max", "99", "from 1 to 32"),
+        ("seed", "x", "random"),
+    ],
+)
+def test_a_value_that_cannot_be_says_what_can(name: str, typed: str, says: str):
+    with pytest.raises(CommandError, match=says):
+        parameters.BY_NAME[name].parse(typed)
+
+
+@pytest.mark.parametrize("parameter", parameters.PARAMETERS, ids=lambda one: one.name)
+def test_a_parameter_reads_what_it_shows(parameter: parameters.Parameter):
+    options = AnswerOptions()
+    assert parameter.parse(parameter.text(options)) == parameter.value(options)
+    assert parameter.set(options, parameter.value(options)) == options
 
 
 def test_the_help_is_made_from_the_registry():
     text = texts.help_text().plain
-    assert all(command.usage in text and command.help in text for command in actions.COMMANDS)
-    assert all(key.shown in text and key.help in text for key in actions.KEYS)
+    assert all(command.usage in text and command.help in text for command in registry.COMMANDS)
+    assert all(key.shown in text and key.help in text for key in registry.KEYS)
 
 
 def test_each_key_is_bound_once():
-    keys = [key for action in actions.KEYS for key in action.keys.split(",")]
+    keys = [key for action in registry.KEYS for key in action.keys.split(",")]
     assert sorted(keys) == sorted(set(keys))
-
-
-def finished(text: str, ids: tuple[int, ...] = (7, 8)) -> Finished:
-    return Finished("stop", text, ids, 10, 0, AnswerStats(), 20, 4096)
-
-
-def test_every_ask_carries_the_whole_conversation():
-    session = Session(AnswerOptions(), "Be brief.")
-    session.ask("one")
-    session.finished(finished("1"))
-    ask = session.ask("two")
-    assert ask.turns == (
-        Turn("system", "Be brief."),
-        Turn("user", "one"),
-        Turn("assistant", "1", (7, 8)),
-        Turn("user", "two"),
-    )
-
-
-def test_a_prompt_without_an_answer_does_not_stay_in_the_conversation():
-    session = Session(AnswerOptions(), None)
-    session.ask("one")
-    assert session.end_answer("") is False
-    assert session.turns == []
-    assert session.phase == "ready"
-
-
-def test_options_change_for_the_next_answer():
-    session = Session(AnswerOptions(), None)
-    session.set_temperature(0.0)
-    session.set_draft_max(8)
-    session.set_speculate("off")
-    options = session.ask("x").options
-    assert options.sampling.temperature == 0.0
-    assert options.drafting.draft_max == 8
-    assert options.drafting.speculate == "off"
 
 
 def test_an_answers_figures_leave_out_what_was_not_measured():

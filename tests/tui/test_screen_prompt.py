@@ -100,15 +100,15 @@ async def test_the_placeholder_says_the_keys():
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        ("/help", "/draft-max N"),
+        ("/help", "/draft-max X"),
         ("/temp 0.5", "Temperature 0.5 from the next answer on."),
         ("/temp", "Temperature: 0.8"),
         ("/spec always", "always made"),
-        ("/spec", "Drafting: auto"),
-        ("/draft-max 7", "At most 7 draft tokens"),
-        ("/draft-max", "As many draft tokens as pay"),
+        ("/spec", "Speculate: auto"),
+        ("/draft-max 7", "Longest draft 7 from the next answer on"),
+        ("/draft-max", "Longest draft: auto"),
         ("/system", "No system prompt."),
-        ("/theme", "/theme dark or /theme light"),
+        ("/theme blue", "/theme is dark, light"),
         ("/nope", "There is no /nope."),
         ("/temp boiling", "/temp is a number from 0"),
     ],
@@ -174,7 +174,7 @@ async def test_clear_during_an_answer_stops_it_first():
         engine.finish("text", reason="cancelled")
         await ready(pilot)
         assert "first" not in seen(app)
-        assert app.session.turns == []
+        assert app.session.turns == ()
 
 
 @pytest.mark.parametrize("way", ["/quit", "ctrl+q"])

@@ -9,6 +9,7 @@ from textual.content import Content
 
 from ...app.decoding.stats import Origin
 from ...app.events import LoadProgress, Piece
+from ...app.thinking import ThoughtSplitter, split
 from .ink import Ink, Line, Row, printable
 from .live import Flow, Live, LiveMarkdown
 from .markdown import markdown_rows
@@ -86,6 +87,22 @@ class NoticeEntry(Entry):
         return [Row(content, Content(sign).stylize(style), Content(" " * len(sign)))]
 
 
+class ContextEntry(Entry):
+    """From where on the model still sees the talk."""
+
+    bar = "$warning"
+
+    def __init__(self, unseen: int) -> None:
+        super().__init__()
+        self.unseen = unseen
+
+    def rows(self, ink: Ink, view: View) -> list[Row]:
+        """One line, between what it does not see and what it sees."""
+        turns = "turn above no longer fits" if self.unseen == 1 else "turns above no longer fit"
+        text = f"↑ {self.unseen} {turns} the context; the model sees the talk from here on"
+        return [Row(Content(text).stylize("bold $text-warning"))]
+
+
 class LoadingEntry(Entry):
     """How far each model's weights have been read."""
 
@@ -123,22 +140,39 @@ class LoadingEntry(Entry):
 
 
 class AnswerEntry(Entry):
-    """An answer, written or being written."""
+    """An answer, written or being written; what the model thought before it is folded away."""
 
     bar = "$secondary"
 
     def __init__(self) -> None:
         super().__init__()
         self.pieces: list[Piece] = []
+        self.unfolded = False
+        self.in_thought = False
+        """The answer begins inside a thought, whose opening is in the prompt."""
         self._final: str | None = None
+        self._before = 0
+        """Characters that were there before the answer was gone on with."""
         self._closing: tuple[Row, ...] = ()
         self._live: Live | None = None
         self._fed = 0
+        self._view: View = "markdown"
+        self._splitter: ThoughtSplitter | None = None
+        self._thinking = Flow()
+        self._thought_tokens = 0
+        self._thought_ended = False
+        self._head: list[Line] = []
+        """The lines of what was thought, while the answer is being written."""
 
     @property
     def text(self) -> str:
         """The answer so far, or as it ended."""
         return self._final if self._final is not None else "".join(piece.text for piece in self.pieces)
+
+    @property
+    def new_text(self) -> str:
+        """What has come since the answer was begun or gone on with."""
+        return self.text[self._before :]
 
     @property
     def finished(self) -> bool:
@@ -148,6 +182,13 @@ class AnswerEntry(Entry):
     def take(self, pieces: Sequence[Piece]) -> None:
         """Add text to an answer that is being written."""
         self.pieces.extend(pieces)
+
+    def reopen(self) -> None:
+        """More text comes to an answer that has ended."""
+        text = self.text
+        if "".join(piece.text for piece in self.pieces) != text:
+            self.pieces = [Piece(text, "target")]
+        self._before, self._final, self._closing = len(text), None, ()
 
     def finish(self, text: str, mark: str = "", figures: str = "") -> None:
         """End the answer with its exact text, what became of it, and its figures."""
@@ -167,18 +208,43 @@ class AnswerEntry(Entry):
             text = Content.assemble(*(parts or [printable(self.text)])).rstrip()
             rows = [Row(text)] if text.plain else []
         else:
-            rows = markdown_rows(printable(self.text), ink.text_width - 2)
+            parts = split(self.text, self.in_thought)
+            thought = "\n\n".join(part.text.strip() for part in parts if part.kind == "thought")
+            said = "".join(part.text for part in parts if part.kind == "said")
+            rows = self._thought_rows(thought)
+            answer = markdown_rows(printable(said), ink.text_width - 2)
+            rows += [Row(Content("")), *answer] if rows and answer else answer
         if self._closing:
             rows += [Row(Content("")), *self._closing] if rows else self._closing
         return rows
+
+    def _thought_rows(self, thought: str) -> list[Row]:
+        if not thought.strip():
+            return []
+        size = f"{self._thought_tokens} tokens" if self._thought_tokens else f"{len(thought.split())} words"
+        rows = [self._thought_header(f"thought for {size}")]
+        if self.unfolded:
+            rows.append(Row(Content(printable(thought.strip())).stylize("italic $text-muted")))
+        return rows
+
+    def _thought_header(self, what: str) -> Row:
+        sign, does = ("▾", "folds") if self.unfolded else ("▸", "unfolds")
+        return Row(
+            Content.assemble((f"{sign} {what}", "$text-muted"), (f"  Ctrl+T {does}", "$text-disabled"))
+        )
 
     def layout(self, ink: Ink, view: View) -> None:
         """Make all lines anew."""
         if self.finished:
             super().layout(ink, view)
             return
+        self._view = view
         self._live = Flow() if view == "origin" else LiveMarkdown()
-        self._fed = 0
+        self._splitter = None if view == "origin" else ThoughtSplitter(self.in_thought)
+        self._thinking = Flow()
+        self._fed = self._thought_tokens = 0
+        self._thought_ended = False
+        self._head = []
         self.lines = []
         self.grow(ink)
 
@@ -186,9 +252,52 @@ class AnswerEntry(Entry):
         """Bring the lines up to date with the text; return the first one that changed."""
         if self._live is None:
             return len(self.lines)
-        for piece in self.pieces[self._fed :]:
-            self._live.feed(piece.text, ORIGIN_STYLES[piece.origin])
-        self._fed = len(self.pieces)
+        thought = self._feed()
+        if thought is None:
+            # All that was shown turned out to be a thought.
+            self.in_thought = True
+            self.layout(ink, self._view)
+            return 0
         kept, lines = self._live.draw(ink, self._bar())
+        first = len(self._head) + kept
+        if thought:
+            first = 0
+            body = self.lines[len(self._head) :]
+            self._draw_thought(ink)
+            self.lines = [*self._head, *body]
+            kept += len(self._head)
+        else:
+            kept = first
         self.lines[kept:] = lines or (ink.lines(Row(Content("…")), self._bar()) if kept == 0 else [])
-        return kept
+        return first
+
+    def _feed(self) -> bool | None:
+        """Hand the new pieces on; say whether any of it was thought, `None` if all before was."""
+        assert self._live is not None
+        thought = False
+        for piece in self.pieces[self._fed :]:
+            style = ORIGIN_STYLES[piece.origin]
+            if self._splitter is None:
+                self._live.feed(piece.text, style)
+                continue
+            for kind, text in self._splitter.feed(piece.text):
+                if kind == "was_thought":
+                    return None
+                if kind == "thought":
+                    self._thinking.feed(text, "italic $text-muted")
+                    self._thought_tokens += 1
+                    thought = True
+                else:
+                    thought = thought or (self._thought_tokens > 0 and not self._thought_ended)
+                    self._thought_ended = True
+                    self._live.feed(text, style)
+        self._fed = len(self.pieces)
+        return thought
+
+    def _draw_thought(self, ink: Ink) -> None:
+        what = "thought for" if self._thought_ended else "thinking,"
+        header = ink.lines(self._thought_header(f"{what} {self._thought_tokens} tokens"), self._bar())
+        kept, lines = self._thinking.draw(ink, self._bar())
+        flow = [*self._head[1 : 1 + kept], *lines] if self.unfolded else []
+        gap = ink.lines(Row(Content("")), self._bar()) if self._thought_ended else []
+        self._head = [*header, *flow, *gap]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
+from collections.abc import Sequence
 
 from rich.segment import Segment
 from rich.style import Style as RichStyle
@@ -50,6 +51,8 @@ class Transcript(ScrollView, can_focus=False):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.view: View = "markdown"
+        self.thoughts = False
+        """What models thought is unfolded."""
         self.answering = False
         """An answer is under way: what is not in view can wait."""
         self.entries: list[Entry] = []
@@ -81,6 +84,23 @@ class Transcript(ScrollView, can_focus=False):
         self.entries.append(entry)
         self._starts.append(0)
         self.changed(entry)
+
+    def show(self, entries: Sequence[Entry]) -> None:
+        """Put these in place of all there are; those far from the end are drawn little by little."""
+        self.entries = list(entries)
+        self._starts = [0] * len(self.entries)
+        self._stale.clear()
+        self._following = True
+        self._layout_all()
+        self.to_end()
+
+    def insert(self, entry: Entry, before: Entry) -> None:
+        """Put an entry before another."""
+        index = self.entries.index(before)
+        self.entries.insert(index, entry)
+        self._starts.insert(index, self._starts[index])
+        self.changed(entry)
+        self._redraw(0, self._height)
 
     def changed(self, entry: Entry) -> None:
         """Draw an entry anew."""
@@ -136,6 +156,14 @@ class Transcript(ScrollView, can_focus=False):
     def show_view(self, view: View) -> None:
         """Show answers as Markdown, or coloured by where their tokens came from."""
         self.view = view
+        self._layout_all()
+
+    def show_thoughts(self, shown: bool) -> None:
+        """Unfold or fold what models thought."""
+        self.thoughts = shown
+        for entry in self.entries:
+            if isinstance(entry, AnswerEntry):
+                entry.unfolded = shown
         self._layout_all()
 
     def to_end(self) -> None:

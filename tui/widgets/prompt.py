@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from textual import events
 from textual.message import Message
 from textual.widgets import TextArea
 
-from ..actions import KEYS
+from ..actions import Action
+from ..completion import Completion
 
-PROMPT_KEYS = {key: each.action for each in KEYS if each.where == "prompt" for key in each.keys.split(",")}
-PLACEHOLDER = "Ask something.  Enter sends, Ctrl+J makes a new line, Up brings back the last prompt, /help"
-SHORT_PLACEHOLDER = "Enter sends · Ctrl+J new line · /help"
+PLACEHOLDER = "Ask something.  Enter sends, Ctrl+J makes a new line, / lists the commands, @ names a file"
+SHORT_PLACEHOLDER = "Enter sends · Ctrl+J new line · / commands"
 
 
 class Prompt(TextArea):
@@ -26,10 +26,34 @@ class Prompt(TextArea):
             self.pages = pages
             self.to = to
 
-    def __init__(self, submit: Callable[[str], bool], *, id: str | None = None) -> None:
-        """`submit` takes a text to be sent; the text stays where it is when that says no."""
+    class Typed(Message):
+        """The text has changed, and with it what it may be completed to."""
+
+    def __init__(
+        self,
+        submit: Callable[[str], bool],
+        carry_out: Callable[[Action], None],
+        complete: Callable[[str], Sequence[Completion]],
+        mention: Callable[[str], str | None],
+        *,
+        id: str | None = None,
+    ) -> None:
+        """A prompt.
+
+        Args:
+            submit: takes a text to be sent; the text stays where it is when that says no.
+            carry_out: does what a key of the app is for.
+            complete: what the text before the cursor may be completed to.
+            mention: how a pasted text is mentioned, if it is the path of a file.
+            id: Textual's.
+        """
         super().__init__(id=id, compact=True, highlight_cursor_line=False, placeholder=PLACEHOLDER)
         self._submit = submit
+        self._carry_out, self._complete, self._mention = carry_out, complete, mention
+        self.keys: dict[str, Action] = {}
+        """What each key does; Textual's text area knows the others."""
+        self.completions: Sequence[Completion] = ()
+        self._chosen = 0
         # A cursor that blinks wakes the program twice a second, and while an answer is decoded that
         # time is the decoder's.
         self.cursor_blink = False
@@ -43,11 +67,40 @@ class Prompt(TextArea):
         Textual runs bindings in the app's own queue: a line pasted by a terminal that does not mark
         pastes, or typed fast, would be sent without its last letters.
         """
-        action = PROMPT_KEYS.get(event.key)
-        if action is not None:
-            event.stop()
-            event.prevent_default()
-            getattr(self, f"action_{action}")()
+        action = self.keys.get(event.key)
+        if action is None:
+            return
+        event.stop()
+        event.prevent_default()
+        if action.where == "prompt":
+            getattr(self, f"action_{action.name}")()
+        else:
+            self._carry_out(action)
+
+    def on_text_area_changed(self) -> None:
+        """See what the text may be completed to."""
+        before = self.get_text_range((0, 0), self.cursor_location)
+        self.completions = self._complete(before) if before.startswith("/") or "@" in before else ()
+        self._chosen = 0
+        self.post_message(self.Typed())
+
+    def action_complete(self) -> None:
+        """Put the first completion in place of what is typed; where there is none, do nothing."""
+        if not self.completions:
+            return
+        chosen = self.completions[self._chosen]
+        row, column = self.cursor_location
+        self.replace(chosen.text, (row, max(0, column - chosen.replaces)), (row, column))
+
+    def recall(self, prompts: Sequence[str]) -> None:
+        """Let Up bring these back, the last one first."""
+        self._sent = list(prompts)
+        self._at = len(self._sent)
+
+    def mention(self, path: str) -> None:
+        """Name a file that is to go along."""
+        before = self.text[-1:]
+        self.insert(f"{'' if not before or before.isspace() else ' '}{path} ")
 
     def on_resize(self) -> None:
         """Say the keys in as many words as there is room for."""
@@ -120,3 +173,5 @@ class Prompt(TextArea):
     def on_paste(self, event: events.Paste) -> None:
         """Take line ends as they come from other systems; the text area then inserts the text."""
         event.text = event.text.replace("\r\n", "\n").replace("\r", "\n")
+        if (mention := self._mention(event.text)) is not None:
+            event.text = f"{mention} "

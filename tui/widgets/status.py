@@ -6,7 +6,7 @@ from textual.content import Content
 
 from ...app.decoding.stats import AnswerStats, State
 from .. import figures
-from ..actions import KEYS
+from ..registry import KEYS
 from .lines import Lines
 
 NEARLY_FULL = 0.8

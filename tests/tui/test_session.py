@@ -1,0 +1,122 @@
+"""The conversation without a screen: what is asked, what is kept, and what becomes of branches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specchat.app.decoding.stats import AnswerStats
+from specchat.app.events import Finished
+from specchat.app.history import History
+from specchat.app.requests import AnswerOptions, Turn
+from specchat.tui.session import Session
+from tests.tui.scripted_engine import LOADED
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return History(tmp_path / "history.db")
+
+
+@pytest.fixture
+def session(history: History) -> Session:
+    made = Session(AnswerOptions(), None, history)
+    made.loaded = LOADED
+    return made
+
+
+def finished(text: str, ids: tuple[int, ...] = (7, 8), reason="stop") -> Finished:
+    return Finished(reason, text, ids, 10, 0, AnswerStats(), 20, 4096)
+
+
+def talk(session: Session, *texts: str) -> None:
+    for prompt, answer in zip(texts[::2], texts[1::2], strict=True):
+        session.ask(prompt)
+        session.finished(finished(answer))
+
+
+def test_every_ask_carries_the_whole_conversation(history: History):
+    session = Session(AnswerOptions(), "Be brief.", history)
+    session.loaded = LOADED
+    talk(session, "one", "1")
+    assert session.ask("two").turns == (
+        Turn("system", "Be brief."),
+        Turn("user", "one"),
+        Turn("assistant", "1", (7, 8)),
+        Turn("user", "two"),
+    )
+
+
+def test_ids_of_another_target_mean_nothing_to_this_one(session: Session):
+    talk(session, "one", "1")
+    session.loaded = LOADED.__class__(**{**vars(LOADED), "target": LOADED.draft})
+    assert session.ask("two").turns[1] == Turn("assistant", "1")
+
+
+def test_a_prompt_without_an_answer_does_not_stay_in_view(session: Session):
+    session.ask("one")
+    assert session.end_answer("") is False
+    assert (session.messages, session.phase) == ([], "ready")
+
+
+def test_a_prompt_is_kept_before_it_is_answered(session: Session, history: History, tmp_path: Path):
+    session.ask("one")
+    other = History(tmp_path / "history.db")
+    assert [each.text for each in other.branch(other.conversations()[0].id)] == ["one"]
+
+
+def test_a_conversation_opens_as_it_was(session: Session, history: History):
+    session.set_system("Be brief.")
+    talk(session, "one", "1", "two", "2")
+    again = Session(AnswerOptions(), None, history)
+    again.loaded = LOADED
+    again.open(history.conversations()[0].id)
+    assert again.turns == session.turns
+    assert again.system == "Be brief."
+
+
+def test_another_answer_stands_beside_the_first(session: Session, history: History):
+    talk(session, "one", "1")
+    assert session.again().turns == (Turn("user", "one"),)
+    session.finished(finished("1b"))
+    assert session.versions() is not None
+    assert session.show_version(-1)
+    assert [each.text for each in session.messages] == ["one", "1"]
+    assert not session.show_version(-1)
+    session.ask("two")
+    assert [turn.text for turn in session.turns] == ["one", "1", "two"]
+
+
+def test_a_stopped_answer_is_gone_on_with(session: Session, history: History):
+    session.ask("count")
+    session.finished(finished("one, ", (1,), "cancelled"))
+    assert session.messages[-1].mark == "stopped"
+    session.go_on()
+    session.finished(finished("two", (2,)))
+    _, answer = history.branch(history.conversations()[0].id)
+    assert (answer.text, answer.token_ids, answer.mark) == ("one, two", (1, 2), "")
+
+
+def test_an_answer_that_cannot_be_gone_on_with_stays_as_it_was(session: Session):
+    session.ask("count")
+    session.finished(finished("one, ", (1,), "cancelled"))
+    session.go_on()
+    session.end_answer("", mark="failed")
+    assert session.messages[-1].text == "one, "
+
+
+def test_where_nothing_can_be_saved_the_talk_goes_on(session: Session, history: History):
+    talk(session, "one", "1")
+    history.close()
+    talk(session, "two", "2")
+    assert session.trouble
+    assert [turn.text for turn in session.turns] == ["one", "1", "two", "2"]
+
+
+def test_an_answer_is_kept_with_its_pair_its_settings_and_its_figures(session: Session, history: History):
+    talk(session, "one", "1")
+    record = history.branch(history.conversations()[0].id)[1].record
+    assert record["pair"] == "Big 1.5B + Small 0.5B"
+    assert record["options"]["sampling"]["temperature"] == 0.8
+    assert record["stats"]["completion_tokens"] == 0

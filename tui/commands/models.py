@@ -1,0 +1,221 @@
+"""Actions on what is loaded: another target, another draft, a model that is not here yet."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...app.catalog import (
+    FoundModel,
+    ModelRow,
+    as_draft,
+    best_first,
+    default_places,
+    describe,
+    find_models,
+)
+from ...app.downloading import DownloadCancelled, download
+from ...app.known_models import HubFile, Known, known_models
+from ...app.requests import LoadOptions
+from ...models.errors import ModelFileError, SpecchatError
+from ...models.gguf_file import read_header
+from .. import figures
+from ..screens.picker import Choice, Picked, Picker
+
+if TYPE_CHECKING:
+    from ..app import SpecchatApp
+
+
+def pick_target(app: SpecchatApp, name: str | None) -> None:
+    """Load a target by its name, or choose one of those on the disk."""
+    if app.session.busy:
+        app.incoming.hint("Esc stops the answer first")
+        return
+    if name is not None:
+        use_target(app, name)
+        return
+    found = models_here(app)
+    here = {model.path.name for model in found}
+    picker = Picker(
+        "Which model is to answer?",
+        [
+            *(_found_choice(model) for model in found),
+            *(_download_choice(known) for known in known_models() if known.target.file not in here),
+        ],
+        empty="No model fits; /model FILE takes any GGUF file.",
+    )
+
+    def picked(result: Picked | None) -> None:
+        app.prompt.focus()
+        if result is None:
+            return
+        if isinstance(result.value, Known):
+            fetch(app, result.value)
+        else:
+            use_target(app, result.value)
+
+    app.push_screen(picker, picked)
+
+    def look() -> None:
+        for model in found:
+            row = describe(model, app.headers)
+            app.call_from_thread(picker.update, str(model.path), _row_choice(row))
+
+    app.run_worker(look, thread=True, exit_on_error=False)
+
+
+def use_target(app: SpecchatApp, name: str) -> None:
+    """Load this target; a draft that cannot serve it is left out when it is loaded."""
+    before = app.load or LoadOptions(name)
+    app.load = replace(before, target=name, draft=None)
+    app.start_engine()
+    app.transcript.to_end()
+    if before.draft is not None:
+        app.say("It is loaded without a draft; /draft chooses one that fits.")
+
+
+def pick_draft(app: SpecchatApp, name: str | None) -> None:
+    """Load a draft by its name, none, or choose one of those on the disk."""
+    session = app.session
+    if session.busy:
+        app.incoming.hint("Esc stops the answer first")
+        return
+    if app.load is None or session.loaded is None:
+        app.incoming.hint("a target comes first: F4")
+        return
+    if name is not None:
+        use_draft(app, None if name.lower() == "none" else name)
+        return
+    target_path = session.loaded.target.path
+    found = [model for model in models_here(app) if str(model.path) != target_path]
+    app.incoming.hint("looking at the models on this disk")
+
+    def look() -> None:
+        choices = _draft_choices(Path(target_path), found)
+        app.call_from_thread(_show_drafts, app, choices)
+
+    app.run_worker(look, thread=True, exit_on_error=False)
+
+
+def use_draft(app: SpecchatApp, name: str | None) -> None:
+    """Load this draft beside the target; the conversation stays as it is."""
+    assert app.load is not None
+    app.load = replace(app.load, draft=name)
+    app.start_engine()
+    app.transcript.to_end()
+
+
+def _show_drafts(app: SpecchatApp, choices: list[Choice]) -> None:
+    def picked(result: Picked | None) -> None:
+        app.prompt.focus()
+        if result is not None:
+            use_draft(app, result.value)
+
+    app.push_screen(Picker("Which model is to draft?", choices), picked)
+
+
+def fetch(app: SpecchatApp, known: Known) -> None:
+    """Download a pair, then load it; Esc stops, and the next time it goes on from there."""
+    if app.fetching is not None:
+        app.incoming.hint("a download is under way already; Esc stops it")
+        return
+    app.fetching = stop = threading.Event()
+    files = (known.target, known.draft)
+    total = sum(file.size_bytes for file in files)
+    app.say(f"Downloading {known.name}, the target and its draft, {figures.size(total)}. Esc stops.")
+
+    def ended(paths: list[Path], problem: str) -> None:
+        app.fetching = None
+        if problem:
+            app.say(problem, "error")
+            return
+        target, draft = map(str, paths)
+        app.load = replace(app.load or LoadOptions(target), target=target, draft=draft)
+        app.start_engine()
+        app.transcript.to_end()
+
+    def run() -> None:
+        paths: list[Path] = []
+        try:
+            for file in files:
+                paths.append(_fetch_one(app, file, stop))
+        except DownloadCancelled:
+            app.call_from_thread(ended, paths, "The download was stopped; another try goes on from there.")
+        except SpecchatError as error:
+            app.call_from_thread(ended, paths, str(error))
+        else:
+            app.call_from_thread(ended, paths, "")
+
+    app.run_worker(run, thread=True, exit_on_error=False)
+
+
+def _fetch_one(app: SpecchatApp, file: HubFile, stop: threading.Event) -> Path:
+    """Download a file, saying once a second how far it is."""
+    told = 0.0
+
+    def on_progress(done: int, total: int) -> None:
+        nonlocal told
+        if (now := time.monotonic()) - told >= 1.0 or done >= total:
+            told = now
+            shown = f"downloading, {figures.size(done)} of {figures.size(total)}, Esc stops"
+            app.call_from_thread(app.incoming.hint, shown)
+
+    return download(file.repository, file.file, on_progress=on_progress, cancelled=stop.is_set)
+
+
+def _download_choice(known: Known) -> Choice:
+    size = figures.size(known.target.size_bytes + known.draft.size_bytes)
+    facts = f"download with its draft, {size} · {known.target.licence}"
+    return Choice(known, known.name, facts, f"{known.target.repository} {known.target.file}")
+
+
+def models_here(app: SpecchatApp) -> list[FoundModel]:
+    """The models on this disk."""
+    return find_models(default_places(os.environ, Path.home(), app.settings.model_folders))
+
+
+def _found_choice(model: FoundModel) -> Choice:
+    return Choice(
+        str(model.path), model.name, f"{figures.size(model.size_bytes)} · {model.place}", str(model.path)
+    )
+
+
+def _row_choice(row: ModelRow) -> Choice:
+    found = row.found
+    if not row.usable:
+        return Choice(str(found.path), found.name, f"cannot be used: {row.why_not}", usable=False)
+    facts = (
+        row.quantization, f"{figures.parameters(row.parameters)} parameters", figures.size(found.size_bytes),
+        found.place,
+    )  # fmt: skip
+    return Choice(str(found.path), found.name, " · ".join(facts), f"{row.name} {found.path}")
+
+
+def _draft_choices(target_path: Path, found: list[FoundModel]) -> list[Choice]:
+    """No draft, then those that fit, the smaller first, then those that do not."""
+    choices = [Choice(None, "No draft", "the text so far still drafts where it repeats itself")]
+    try:
+        target = read_header(target_path)
+    except ModelFileError:
+        return choices
+    names = {}
+    rows = []
+    for model in found:
+        try:
+            header = read_header(model.path)
+        except ModelFileError:
+            continue
+        row = as_draft(target, header)
+        rows.append(row)
+        names[row.draft] = (header.quantization, model)
+    for row in best_first(rows):
+        quantization, model = names[row.draft]
+        facts = (
+            f"{quantization} · {figures.size(model.size_bytes)} ({row.share:.0%} of the target) · {row.text}"
+        )
+        choices.append(Choice(str(row.draft), model.name, facts, str(row.draft), usable=row.usable))
+    return choices
