@@ -60,7 +60,7 @@ def download(
         DownloadError: It cannot be had; the message is one line and says what to do.
         DownloadCancelled: `cancelled` said so.
     """
-    _refuse_impossible(file)
+    _refuse_impossible(repository, file)
     # Only here, since importing it takes longer than the rest of a start.
     from huggingface_hub import (
         constants,
@@ -122,7 +122,10 @@ class _Watch:
             self.pause(0.1)
 
 
-def _refuse_impossible(file: str) -> None:
+def _refuse_impossible(repository: str, file: str) -> None:
+    """What the library's versions do not all refuse, or only once the file has come."""
+    if not repository.isprintable():
+        raise DownloadError(_no_name(repository))
     steps = PurePosixPath(file).parts
     anchored = PurePosixPath(file).is_absolute() or PureWindowsPath(file).anchor
     if not steps or anchored or ".." in steps or "\\" in file or not file.isprintable():
@@ -161,7 +164,6 @@ def _fetch(source: _Source, blob: Path, watch: _Watch) -> None:
     partial = blob.with_name(f"{source.etag}.incomplete")
     if _size(partial) > source.size:
         partial.unlink()
-    partial.touch()
     _refuse_for_want_of_room(source.size - _size(partial), blob.parent)
     watch.progress(_size(partial))
     failures = 0
@@ -293,7 +295,7 @@ def _in_words(repository: str, file: str) -> Generator[None, None, None]:
     except SpecchatError:
         raise
     except HFValidationError:
-        told = f"{repository!a} is no repository's name; give one like owner/name"
+        told = _no_name(repository)
     except OfflineModeIsEnabled:
         told = f"{path} is not in the cache, and HF_HUB_OFFLINE forbids fetching it; unset HF_HUB_OFFLINE"
     except GatedRepoError:
@@ -321,6 +323,10 @@ def _in_words(repository: str, file: str) -> Generator[None, None, None]:
             f"{path} cannot be fetched: {' '.join(str(error).split())[:200]}; check HF_ENDPOINT and HF_TOKEN"
         )
     raise DownloadError(told) from None
+
+
+def _no_name(repository: str) -> str:
+    return f"{repository!a} is no repository's name; give one like owner/name"
 
 
 def _refused(status: int, hub: str, name: str) -> str:

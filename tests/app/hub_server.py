@@ -20,6 +20,7 @@ class Seen:
     path: str
     authorization: str | None
     range: str | None
+    encoding: str | None
 
 
 @dataclass
@@ -66,7 +67,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def answer(self) -> None:
         hub = self.hub
-        hub.seen.append(Seen(self.command, self.path, self.headers["Authorization"], self.headers["Range"]))
+        asked = (self.headers[name] for name in ("Authorization", "Range", "Accept-Encoding"))
+        hub.seen.append(Seen(self.command, self.path, *asked))
         if self.path == "/store":
             self.send_content()
         elif hub.refusal is not None:
@@ -82,6 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
                 "ETag": '"0123456789012345678901234567890123456789"',
                 "X-Linked-Etag": f'"{checksum}"',
                 "X-Linked-Size": str(len(hub.content) if hub.size is None else hub.size),
+                "X-HF-Warning": "Topic; The library prints such words.",
                 "X-Xet-Hash": "d" * 64,
                 "X-Xet-Refresh-Route": f"{hub.url}/xet-token",
             }

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import stat
@@ -110,7 +111,11 @@ def test_folders_that_lead_in_a_circle_are_entered_once(place: Place):
     put(place.path / "a/tiny.gguf")
     (place.path / "a/up").symlink_to(place.path)
     (place.path / "self").symlink_to("self")
-    assert names(place) == ["tiny"]
+    readings = itertools.count()
+    found = find_models([place], clock=lambda: next(readings), seconds=1000)
+    assert [model.name for model in found] == ["tiny"]
+    # One to begin with, and one before each folder: two of them, and the one that leads back.
+    assert next(readings) == 4
 
 
 def test_hidden_folders_are_not_entered_but_a_hidden_place_is(tmp_path: Path):

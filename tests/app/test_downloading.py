@@ -98,12 +98,15 @@ def test_progress_grows_from_nothing_to_all_of_it(hub: Hub):
     assert len(told) > 5
 
 
-def test_nothing_is_asked_for_but_the_file(hub: Hub):
+def test_nothing_is_asked_for_but_the_file_at_one_commit(hub: Hub):
     fetch()
-    assert {seen.path.replace(COMMIT, "main") for seen in hub.seen} == {
-        "/makers/tiny-GGUF/resolve/main/q4/tiny.gguf",
-        "/store",
-    }
+    assert [(seen.method, seen.path) for seen in hub.seen] == [
+        ("HEAD", "/makers/tiny-GGUF/resolve/main/q4/tiny.gguf"),
+        ("GET", f"/makers/tiny-GGUF/resolve/{COMMIT}/q4/tiny.gguf"),
+        ("GET", "/store"),
+        ("HEAD", "/makers/tiny-GGUF/resolve/main/q4/tiny.gguf"),
+    ]
+    assert hub.seen[2].encoding == "identity"
 
 
 def test_the_library_s_own_settings_are_as_before(hub: Hub, monkeypatch: pytest.MonkeyPatch):
