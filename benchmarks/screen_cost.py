@@ -157,7 +157,7 @@ def paced_engine(text: str = TEXT, load_seconds: float = 0.6):
 
 
 def long_conversation(path: Path, turns: int):
-    """A history with one conversation of so many turns, about 1.5 KB of Markdown each, and its id."""
+    """A history with one conversation of so many turns, an answer being 3 KB of Markdown, and its id."""
     from specchat.app.history import History
 
     history = History(path)
@@ -165,7 +165,7 @@ def long_conversation(path: Path, turns: int):
     parent = None
     for turn in range(turns // 2):
         parent = history.add(conversation, parent, "user", f"Question {turn}: what happens in a round?")
-        answer = f"## Answer {turn}\n\n" + PARAGRAPH * 2 + LIST + CODE + CODE
+        answer = f"## Answer {turn}\n\n" + PARAGRAPH * 3 + LIST + CODE + CODE
         parent = history.add(conversation, parent, "assistant", answer)
     return history, conversation
 
@@ -200,6 +200,7 @@ def child(report: str, seconds: float, turns: int) -> None:
         app.incoming.begin_answer("Explain speculative decoding, with code.")
         while engine.first_progress is None:
             await asyncio.sleep(0.05)
+        frames = app.frames
         thread, process, wall = time.thread_time(), time.process_time(), time.monotonic()
         await asyncio.sleep(seconds)
         spent = {
@@ -207,7 +208,7 @@ def child(report: str, seconds: float, turns: int) -> None:
             "process": time.process_time() - process,
             "wall": time.monotonic() - wall,
             "answering": app.session.busy,
-            "refresh_cost": app.pacer.cost,
+            "frames": app.frames - frames,
             "painted": painted[0],
             "characters": sum(len(message.text) for message in app.session.messages),
         }
@@ -285,7 +286,8 @@ def main() -> None:
             "from the start of the screen"
         )
     print(f"screen thread  {share:5.2f} % of a core   (process {whole:.2f} %)")
-    print(f"a refresh      {1000 * spent['refresh_cost']:5.2f} ms      bytes drawn {spent['bytes']:,}")
+    each = 1000 * spent["thread"] / max(1, spent["frames"])
+    print(f"a frame        {each:5.2f} ms of {spent['frames']} frames      bytes drawn {spent['bytes']:,}")
 
 
 if __name__ == "__main__":

@@ -116,6 +116,8 @@ class SpecchatApp(App[int]):
         self.headers: HeaderCache = {}
         """What the headers of models on the disk say, as far as they were read."""
         self.session = Session(answer, system, history)
+        self.frames = 0
+        """How often the engine's news have been drawn."""
         self.pacer = RefreshPacer(shortest=delays[0])
         self._delays = delays
         self._notice = notice
@@ -186,6 +188,7 @@ class SpecchatApp(App[int]):
 
     def look(self) -> None:
         """Take what the engine has said, and draw it."""
+        self.frames += 1
         for event in self.engine.drain():
             self.incoming.take(event)
         self.incoming.draw(time.monotonic())
@@ -294,7 +297,7 @@ class SpecchatApp(App[int]):
     def _scroll(self, message: Prompt.Scroll) -> None:
         transcript = self.transcript
         if message.to == "start":
-            transcript.scroll_home(animate=False)
+            transcript.to_start()
         elif message.to == "end":
             transcript.to_end()
         else:

@@ -269,6 +269,21 @@ async def test_after_a_resize_what_is_out_of_view_is_made_little_by_little():
         assert transcript._starts == sorted(set(transcript._starts))
 
 
+async def test_while_an_answer_comes_what_is_out_of_view_waits_until_it_is_scrolled_to():
+    app = chat(ScriptedEngine())
+    async with app.run_test(size=(140, 30)) as pilot:
+        await many_turns(pilot, app, 300)
+        transcript = app.transcript
+        transcript.answering = True
+        await pilot.resize_terminal(90, 30)
+        await pilot.pause(0.3)
+        assert transcript._stale
+        await pilot.press("ctrl+home")
+        await wait_until(pilot, lambda: not transcript._stale)
+        assert transcript.scroll_y == 0
+        assert transcript.entries[0].lines[0].text in seen(app)
+
+
 async def test_a_resize_keeps_the_place_that_is_being_read():
     app = chat(ScriptedEngine())
     async with app.run_test(size=(140, 30)) as pilot:

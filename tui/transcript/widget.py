@@ -12,11 +12,13 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar
 from textual.selection import Selection
 from textual.strip import Strip
 
 from .entries import AnswerEntry, Entry, View
 from .ink import Ink, Line
+from .scroll_bar import StillScrollBar
 
 FILL_INTERVAL = 0.05
 FILL_INTERVAL_ANSWERING = 0.5
@@ -59,12 +61,24 @@ class Transcript(ScrollView, can_focus=False):
         self._starts: list[int] = []
         self._stale: list[Entry] = []
         """Entries, from the oldest on, whose lines are still to be made."""
+        self._rising = False
+        """The view stays at the start as older lines come in."""
         self._height = 0
         self._ink: Ink | None = None
         self._following = True
         self._blank_strip: Strip | None = None
         self._drawn: list[Strip | None] = []
         self._drawn_for: tuple[Region, int, Selection | None] | None = None
+
+    @property
+    def vertical_scrollbar(self) -> ScrollBar:
+        """The scroll bar, made when it is first asked for."""
+        if self._vertical_scrollbar is None:
+            bar = StillScrollBar(vertical=True, name="vertical", thickness=self.scrollbar_size_vertical)
+            bar.display = False
+            self._vertical_scrollbar = bar
+            self.app._start_widget(self, bar)
+        return self._vertical_scrollbar
 
     @property
     def ink(self) -> Ink:
@@ -171,6 +185,11 @@ class Transcript(ScrollView, can_focus=False):
         self._follow(True)
         self.scroll_end(animate=False, immediate=True)
 
+    def to_start(self) -> None:
+        """Scroll to the start, and stay there while older lines are still being made."""
+        self._rising = bool(self._stale)
+        self.scroll_home(animate=False)
+
     @property
     def _laid_out(self) -> bool:
         return self.size.width > 0
@@ -230,18 +249,22 @@ class Transcript(ScrollView, can_focus=False):
 
     def _layout_more(self) -> None:
         if not self._stale:
+            self._rising = False
             return
+        # While an answer is decoded its time is the decoder's: what is far from view waits.
+        waits = self.answering and self.scroll_y > self.size.height
         began = time.thread_time()
         added = 0
-        while self._stale and time.thread_time() - began < FILL_SECONDS:
+        while not waits and self._stale and time.thread_time() - began < FILL_SECONDS:
             added += self._layout_last_stale()
-        at = self.scroll_y
-        self._place(0)
-        self._drawn_for = None
-        if not self._following:
-            # The older lines come in above the view, which is to stay where it is.
-            self.scroll_to(y=at + added, animate=False)
-        self.set_timer(FILL_INTERVAL_ANSWERING if self.answering else FILL_INTERVAL, self._layout_more)
+        if added:
+            at = self.scroll_y
+            self._place(0)
+            self._drawn_for = None
+            if not self._following and not self._rising:
+                # The older lines come in above the view, which is to stay where it is.
+                self.scroll_to(y=at + added, animate=False)
+        self.set_timer(FILL_INTERVAL_ANSWERING if waits else FILL_INTERVAL, self._layout_more)
 
     def _top(self) -> tuple[Entry, int] | None:
         """The entry at the top of the view, and which of its lines is there."""
@@ -265,6 +288,8 @@ class Transcript(ScrollView, can_focus=False):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Notice when the view leaves the end, and when it comes back."""
         super().watch_scroll_y(old_value, new_value)
+        if new_value > old_value:
+            self._rising = False
         if new_value >= self.max_scroll_y:
             self._follow(True)
         elif new_value < old_value:
@@ -296,13 +321,26 @@ class Transcript(ScrollView, can_focus=False):
         """
         top, selection = self.scroll_offset.y, self.text_selection
         if (crop, top, selection) != self._drawn_for:
+            kept = self._scrolled(crop, top, selection)
             self._drawn_for = (crop, top, selection)
-            self._drawn = [None] * crop.height
+            self._drawn = kept
         drawn = self._drawn
         for row, strip in enumerate(drawn):
             if strip is None:
                 drawn[row] = self._paint(top + crop.y + row, crop, selection)
         return [strip for strip in drawn if strip is not None]
+
+    def _scrolled(self, crop: Region, top: int, selection: Selection | None) -> list[Strip | None]:
+        """What is drawn already of the lines in view, after the view has moved over them."""
+        nothing: list[Strip | None] = [None] * crop.height
+        if self._drawn_for is None or selection is not None or self._drawn_for[::2] != (crop, None):
+            return nothing
+        moved = top - self._drawn_for[1]
+        if abs(moved) >= crop.height:
+            return nothing
+        return [*self._drawn, *nothing][moved : moved + crop.height] if moved > 0 else [
+            *nothing[:-moved], *self._drawn[: crop.height + moved]
+        ]  # fmt: skip
 
     def _paint(self, y: int, crop: Region, selection: Selection | None) -> Strip:
         line = self.line_at(y)
