@@ -151,6 +151,22 @@ class History:
                 "UPDATE conversations SET updated = ? WHERE id = ?", (self._clock(), conversation)
             )
 
+    def drop(self, message: int) -> None:
+        """Forget a message that nothing follows; the one before it becomes the head."""
+        with self._database.writing():
+            conversation = self._conversation_of(message)
+            ((parent, followed),) = self._database.rows(
+                "SELECT parent, EXISTS (SELECT 1 FROM messages AS m WHERE m.parent = messages.id) "
+                "FROM messages WHERE id = ?",
+                (message,),
+            )
+            if followed:
+                return
+            self._database.change("DELETE FROM messages WHERE id = ?", (message,))
+            self._database.change(
+                "UPDATE conversations SET head = ?, turns = turns - 1 WHERE id = ?", (parent, conversation)
+            )
+
     def conversations(self, *, limit: int = 200) -> list[Conversation]:
         """Those in which something was said, the newest first."""
         rows = self._database.rows(

@@ -53,7 +53,10 @@ def _list(history: History, _options: argparse.Namespace) -> None:
 
 
 def _search(history: History, options: argparse.Namespace) -> None:
-    for hit in history.search(" ".join(options.words)):
+    hits = history.search(" ".join(options.words))
+    if not hits:
+        print("nothing that was said has these words", file=sys.stderr)
+    for hit in hits:
         _print(_row(hit.conversation))
         _print(f"      {' '.join(hit.snippet.replace(HIT, '').replace(HIT_END, '').split())}")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from .options import (
     Parser,
     add_answer_options,
+    add_chat_settings,
     add_config_options,
     add_model_options,
     add_run_options,
@@ -30,6 +31,7 @@ def chat_parser() -> Parser:
     )
     add_model_options(parser)
     add_answer_options(parser)
+    add_chat_settings(parser)
     add_config_options(parser)
     parser.add_argument(
         "-C", "--continue", dest="go_on", action="store_true", help="go on with the last conversation"
@@ -86,7 +88,10 @@ def history_parser() -> Parser:
         description="Conversations that the chat has kept: list them, search for words that were said, "
         "export one to stdout (the branch in view as Markdown, all branches with --json), delete one.",
     )
-    parser.add_argument("action", choices=("list", "search", "export", "delete"), help="what to do")
+    parser.add_argument(
+        "action", nargs="?", default="list", choices=("list", "search", "export", "delete"),
+        help="what to do (default: list); delete asks nothing",
+    )  # fmt: skip
     parser.add_argument("words", nargs="*", help="the words to search for, or the number of a conversation")
     parser.add_argument("--json", action="store_true", help="export as JSON")
     parser.add_argument("--file", metavar="FILE", help="another history than the chat's own")

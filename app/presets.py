@@ -27,6 +27,10 @@ _HEAD = """\
 """
 
 
+_WHOLE = frozenset(("temp", "top_k", "top_p", "min_p", "repeat_penalty", "speculate", "drafter", "strict"))
+"""A preset that says all of these was saved from an answer's options."""
+
+
 def preset_of(answer: AnswerOptions, system: str | None) -> Preset:
     """The preset that brings these options back, but for those that are `None`: it says nothing of them."""
     values: dict[str, Any] = {option: getattr(answer.sampling, name) for option, name in _SAMPLING.items()}
@@ -37,6 +41,9 @@ def preset_of(answer: AnswerOptions, system: str | None) -> Preset:
 
 def with_preset(answer: AnswerOptions, preset: Preset) -> AnswerOptions:
     """The options, changed in what the preset says; its system prompt is `preset.get("system")`."""
+    if _WHOLE <= preset.keys():
+        # Saved with everything that can be said: what is missing has no value.
+        preset = {"seed": None, "max_tokens": None, "draft_max": None, "draft_p_min": None, **preset}
     sampling = {name: preset[option] for option, name in _SAMPLING.items() if option in preset}
     drafting = {
         field.name: preset[field.name] for field in dataclasses.fields(Drafting) if field.name in preset

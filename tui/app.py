@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from textual import on
 from textual.app import App, ComposeResult
@@ -33,7 +32,7 @@ from .incoming import Incoming
 from .pacing import SHORTEST, RefreshPacer
 from .presets import Presets
 from .registry import BY_NAME, KEYS, bindings, understand
-from .session import Session
+from .session import ReadPrompt, Session
 from .transcript.code import warm_up
 from .transcript.entries import NoticeEntry, NoticeKind
 from .transcript.widget import Transcript
@@ -111,6 +110,8 @@ class SpecchatApp(App[int]):
         self.engine = engine
         self.load = load
         self.presets = Presets(self.settings.presets, self.settings.presets_path)
+        self.once_loaded: Callable[[], object] | None = None
+        """What is to be done when the models are there."""
         self.fetching: threading.Event | None = None
         """Stops the download that is under way."""
         self.headers: HeaderCache = {}
@@ -155,6 +156,8 @@ class SpecchatApp(App[int]):
         self.incoming.begin()
         if self._notice:
             self.say(self._notice)
+        for problem in misset(self.settings):
+            self.say(problem, "warning")
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
@@ -228,7 +231,7 @@ class SpecchatApp(App[int]):
         packaged = [model for model in found if model.place == "demo"]
         return (packaged or found or [None])[0]
 
-    def _load_first_choice(self) -> bool:
+    def load_first_choice(self) -> bool:
         """Load the first choice for a prompt that was typed before a model was chosen."""
         found = self.first_choice()
         if found is None:
@@ -254,15 +257,16 @@ class SpecchatApp(App[int]):
         assert action.run is not None
         action.run(self, value)
 
-    def read_prompt(self, text: str) -> ReadPrompt:
-        """What the model reads of a prompt: its text, and the files that it names."""
+    def read_prompt(self, text: str) -> ReadPrompt | None:
+        """What the model reads of a prompt: its text, and the files that it names; `None` if one is none."""
         expanded = expand(text, Path.cwd())
-        for problem in expanded.problems:
-            self.say(f"Not sent along: {problem}", "warning")
+        if expanded.problems:
+            self.say("\n".join(expanded.problems), "warning")
+            return None
         if not expanded.attachments:
-            return ReadPrompt(text, "", {})
+            return ReadPrompt(text, text, "", {})
         names = "with " + ", ".join(f"{each.name} ({each.size:,} bytes)" for each in expanded.attachments)
-        return ReadPrompt(expanded.text, names, {"typed": text, "files": names})
+        return ReadPrompt(text, expanded.text, names, {"typed": text, "files": names})
 
     def _completions(self, before: str):
         return completions(before, self, Path.cwd())
@@ -283,12 +287,15 @@ class SpecchatApp(App[int]):
         if session.waiting is not None:
             self.incoming.hint("a prompt is waiting already; Esc takes it back")
             return False
-        if self.load is None and not self._load_first_choice():
+        if self.load is None and not self.load_first_choice():
+            return False
+        prompt = self.read_prompt(text)
+        if prompt is None:
             return False
         if session.phase == "ready":
-            self.incoming.begin_answer(text)
+            self.incoming.begin_answer(prompt)
         else:
-            self.incoming.wait_with(text)
+            self.incoming.wait_with(prompt)
             if session.phase in ("dead", "unloaded"):
                 self.start_engine()
         return True
@@ -309,14 +316,25 @@ class SpecchatApp(App[int]):
         self.state.set(below=not message.following)
 
 
-@dataclass(frozen=True)
-class ReadPrompt:
-    """A prompt as the model reads it."""
-
-    text: str
-    files: str
-    """Which files went along, for a person."""
-    record: dict[str, Any]
+def misset(settings: ChatSettings) -> list[str]:
+    """What the settings say of the screen that means nothing here, a sentence each."""
+    problems: list[str] = []
+    if settings.theme not in themes.BY_NAME:
+        problems.append(f"There is no theme “{settings.theme}”; there are {', '.join(themes.BY_NAME)}.")
+    names = {action.name for action in KEYS}
+    for name in settings.keys:
+        if name not in names:
+            near = get_close_matches(name, names, n=1, cutoff=0.0)
+            problems.append(
+                f"[keys]: there is no action “{name}”; the nearest is “{near[0]}” (F1 lists all)."
+            )
+    used: dict[str, str] = {}
+    for action in KEYS:
+        for key in settings.keys.get(action.name, action.keys).split(","):
+            other = used.setdefault(key.strip(), action.name)
+            if other != action.name:
+                problems.append(f"[keys]: “{key.strip()}” is the key of “{other}” and of “{action.name}”.")
+    return problems
 
 
 def keys_by_name(other: Mapping[str, str]) -> dict[str, Action]:

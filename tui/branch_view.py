@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..app.decoding.stats import AnswerStats
 from ..app.history import Message
 from . import texts
 from .transcript.entries import AnswerEntry, ContextEntry, Entry, PromptEntry
@@ -69,7 +68,5 @@ class BranchView:
         entry = AnswerEntry()
         entry.unfolded = self._app.transcript.thoughts
         entry.in_thought = bool(record.get("in_thought", False))
-        stats = record.get("stats")
-        shown = texts.answer_figures(AnswerStats(**stats)) if isinstance(stats, dict) else ""
-        entry.finish(message.text, texts.mark(message.mark), shown)
+        entry.finish(message.text, texts.mark(message.mark), texts.recorded_figures(record))
         return entry

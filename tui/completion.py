@@ -67,6 +67,8 @@ def _arguments(name: str, typed: str, app: SpecchatApp, folder: Path) -> list[Co
 
 def _paths(typed: str, folder: Path, replaces: int) -> list[Completion]:
     return [
-        Completion(f'"{path}"' if " " in path and not path.endswith("/") else path, replaces, path)
+        Completion(
+            path if path.endswith("/") else f'"{path}" ' if " " in path else f"{path} ", replaces, path
+        )
         for path in complete_path(typed, folder, MOST)
     ]

@@ -6,7 +6,6 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from ..app.decoding.stats import AnswerStats
 from ..app.events import (
     Ask,
     Cancel,
@@ -21,7 +20,9 @@ from ..app.events import (
 )
 from . import texts
 from .branch_view import BranchView
+from .figures_view import FiguresView
 from .resident import resident
+from .session import ReadPrompt
 from .transcript.entries import AnswerEntry, LoadingEntry, NoticeEntry, PromptEntry
 from .widgets.status import NEARLY_FULL
 
@@ -47,11 +48,10 @@ class Incoming:
         self._branch = BranchView(app)
         self._told_full = False
         self._told_trouble = ""
+        self._decoding = False
         self._grown = False
         self._load_changed = False
-        self._stats = AnswerStats()
-        self._speed: float | None = None
-        self._context = (0, 0)
+        self._figures = FiguresView(app)
         self._panel_due = 0.0
         self._memory_due = 0.0
         self._figures_changed = False
@@ -59,7 +59,7 @@ class Incoming:
 
     def begin(self) -> None:
         """Show that nothing is measured yet."""
-        self._draw_figures(sample=False)
+        self._figures.draw(sample=False)
 
     def take(self, event: Event) -> None:
         """One event."""
@@ -87,8 +87,7 @@ class Incoming:
         """Draw what changed since the last time, each thing at its own pace."""
         app = self._app
         if self._hint_until and now >= self._hint_until:
-            self._hint_until = 0.0
-            self._activity(self._resting())
+            self.rest()
         if self._load_changed and self._loading is not None:
             app.transcript.changed(self._loading)
         self._load_changed = False
@@ -97,10 +96,11 @@ class Incoming:
             app.transcript.grow(self._answer)
         if self._figures_changed and now >= self._panel_due:
             self._panel_due = now + PANEL_INTERVAL
-            self._draw_figures(sample=self._session.busy)
+            self._figures_changed = False
+            self._figures.draw(sample=self._session.busy)
         if (self._session.busy or self._session.phase == "loading") and now >= self._memory_due:
             self._memory_due = now + MEMORY_INTERVAL
-            self._draw_memory()
+            self._figures.draw_memory()
 
     # Loading.
 
@@ -119,15 +119,15 @@ class Incoming:
         self._app.transcript.add(self._loading)
         self._activity("loading")
 
-    def wait_with(self, text: str) -> None:
+    def wait_with(self, prompt: ReadPrompt) -> None:
         """Keep a prompt until the models are there."""
-        self._session.waiting = text
-        self._asked = PromptEntry(text, WAITS)
+        self._session.waiting = prompt
+        self._asked = PromptEntry(prompt.typed, WAITS)
         self._app.transcript.add(self._asked)
 
     def take_back(self) -> str:
         """Give the waiting prompt back to be edited."""
-        text = self._session.waiting or ""
+        text = self._session.waiting.typed if self._session.waiting else ""
         self._session.waiting = None
         if self._asked is not None:
             self._app.transcript.drop(self._asked)
@@ -146,27 +146,29 @@ class Incoming:
         else:
             app.transcript.add(summary)
         app.panel.models(event)
-        self._stats, self._speed = AnswerStats(), None
-        self._context = (0, event.context_size)
+        self._figures.forget()
+        self._figures.context = (0, event.context_size)
         app.state.set(state=event.state, reason=event.reason)
-        self._draw_figures(sample=False)
-        self._draw_memory()
+        self._figures.draw(sample=False)
+        self._figures.draw_memory()
         self._activity("ready")
+        pending, app.once_loaded = app.once_loaded, None
         if session.waiting is not None:
-            text, session.waiting = session.waiting, None
+            prompt, session.waiting = session.waiting, None
             asked, self._asked = self._asked, None
-            self.begin_answer(text, asked)
+            self.begin_answer(prompt, asked)
+        elif pending is not None:
+            pending()
 
     # Answers.
 
-    def begin_answer(self, text: str, entry: PromptEntry | None = None) -> None:
+    def begin_answer(self, prompt: ReadPrompt, entry: PromptEntry | None = None) -> None:
         """Send a prompt, and make room for its answer."""
         app, session = self._app, self._session
         if session.editing is not None:
             self._branch.cut(session.editing)
-        prompt = app.read_prompt(text)
         if entry is None:
-            entry = PromptEntry(text)
+            entry = PromptEntry(prompt.typed)
             app.transcript.add(entry)
         entry.mark = prompt.files
         app.transcript.changed(entry)
@@ -200,13 +202,11 @@ class Incoming:
             self._answer = answer
             app.transcript.changed(answer)
         self._branch.said.append(self._answer)
-        app.panel.begin_answer()
-        # Nothing is measured of this answer yet; what plain decoding gives here is still true.
-        self._stats = AnswerStats(baseline_tokens_per_second=self._stats.baseline_tokens_per_second)
-        self._speed = None
-        self._draw_figures(sample=False)
+        self._figures.begin_answer()
+        self._figures.draw(sample=False)
         app.pacer.restart(time.thread_time())
         self._activity("reading the prompt, Esc stops")
+        self._decoding = False
         app.transcript.to_end()
         app.send(command)
         self._tell_trouble()
@@ -215,9 +215,9 @@ class Incoming:
         """Show the messages of the conversation in place of all that is shown."""
         self._branch.show(self._session.messages, self._session.unanswered)
         self._told_full = False
-        self._stats, self._speed = AnswerStats(), None
-        self._context = (0, self._context[1])
-        self._draw_figures(sample=False)
+        self._figures.forget()
+        self._figures.context = (0, 0)  # known again with the next answer
+        self._figures.draw(sample=False)
 
     def _tell_trouble(self) -> None:
         """Say once that nothing is saved, and why."""
@@ -225,6 +225,11 @@ class Incoming:
         if trouble and trouble != self._told_trouble:
             self._app.say(f"This is not being saved: {trouble}", "warning")
         self._told_trouble = trouble
+
+    def keep_partial(self) -> None:
+        """Keep what there is of an answer whose end nobody waits for."""
+        if self._session.busy and self._answer is not None:
+            self._break_off("stopped", "")
 
     def stop(self) -> None:
         """Ask the engine to stop; the answer ends when it says so."""
@@ -248,23 +253,24 @@ class Incoming:
             self._app.transcript.add(self._loading)
         if session.waiting is not None and self._asked is not None:
             self._app.transcript.add(self._asked)
-        self._stats, self._speed = AnswerStats(), None
-        self._context = (0, self._context[1])
+        self._figures.forget()
+        self._figures.context = (0, self._figures.context[1])
         self._app.say("A new conversation.")
-        self._draw_figures(sample=False)
+        self._figures.draw(sample=False)
 
     def _progress(self, event: Progress) -> None:
         if not self._session.busy or self._answer is None:
             return
         if event.pieces:
-            if not self._answer.pieces and self._session.phase == "answering":
+            if not self._decoding and self._session.phase == "answering":
+                self._decoding = True
                 self._activity(ANSWERING)
             self._answer.in_thought = event.in_thought or self._answer.in_thought
             self._answer.take(event.pieces)
             self._grown = True
-        self._stats = event.stats
-        self._speed = event.live_tokens_per_second
-        self._context = (event.context_used, event.context_size)
+        self._figures.stats = event.stats
+        self._figures.speed = event.live_tokens_per_second
+        self._figures.context = (event.context_used, event.context_size)
         self._figures_changed = True
 
     def _finished(self, event: Finished) -> None:
@@ -275,13 +281,16 @@ class Incoming:
         mark = texts.MARKS[event.reason]
         if not kept:
             mark = f"{mark or 'an empty answer'}; the prompt is not kept in the conversation"
-        self._stats = event.stats
-        self._speed = event.stats.tokens_per_second
-        self._context = (event.context_used, event.context_size)
-        text = session.messages[-1].text if kept else event.text
-        self._end_answer(text, mark, texts.answer_figures(event.stats), kept)
+        self._figures.stats = event.stats
+        self._figures.speed = event.stats.tokens_per_second
+        self._figures.context = (event.context_used, event.context_size)
+        text, figures = event.text, texts.answer_figures(event.stats)
+        if kept:
+            text, figures = session.messages[-1].text, texts.recorded_figures(session.messages[-1].record)
+        self._end_answer(text, mark, figures, kept)
         self._branch.seen_from(event.dropped_turns)
-        if event.context_used >= NEARLY_FULL * event.context_size and not self._told_full:
+        full = event.context_used >= NEARLY_FULL * event.context_size
+        if full and not event.dropped_turns and not self._told_full:
             self._told_full = True
             self._app.say(texts.nearly_full(event.context_used, event.context_size), "warning")
         if session.clear_when_stopped:
@@ -296,25 +305,32 @@ class Incoming:
             del self._branch.said[-2:]
         self._answer = self._asked = None
         self._grown = False
-        self._draw_figures(sample=False)
-        self._draw_memory()
+        self._figures.draw(sample=False)
+        self._figures.draw_memory()
         self._activity("ready")
         self._tell_trouble()
 
     # What goes wrong.
 
+    def _break_off(self, mark: str, without: str) -> bool:
+        """End an answer that nothing more will come of; say whether there was one to keep."""
+        assert self._answer is not None
+        kept = self._session.end_answer(self._answer.new_text, mark=mark, record=self._session.made_with)
+        text = self._answer.text
+        self._end_answer(text, mark if text else without, "", kept)
+        return kept
+
     def _failed(self, message: str) -> None:
         session = self._session
         if session.busy and self._answer is not None:
-            kept = session.end_answer(self._answer.new_text, mark="failed")
-            note = "" if kept else " The prompt is not kept in the conversation; Up brings it back."
-            text = self._answer.text
-            self._end_answer(text, "failed" if text else "", "", kept)
-            self._app.say(f"{message}{note}", "error")
+            kept = self._break_off("failed", "")
+            note = "" if kept else ". The prompt is not kept in the conversation; Up brings it back."
+            self._app.say(f"{message.rstrip('.') if note else message}{note}", "error")
             if session.clear_when_stopped:
                 self.clear()
         elif session.phase == "loading":
             session.phase = "unloaded"
+            self._app.once_loaded = None
             session.refused = message
             self._end_loading()
             self._app.say(f"{message}\n{texts.RETRY}", "error")
@@ -328,9 +344,7 @@ class Incoming:
         if session.phase == "dead":
             return
         if session.busy and self._answer is not None:
-            kept = session.end_answer(self._answer.new_text, mark="cut off")
-            text = self._answer.text
-            self._end_answer(text, "cut off" if text else "no answer", "", kept)
+            self._break_off("cut off", "no answer")
             if session.clear_when_stopped:
                 self.clear()
         session.phase = "dead"
@@ -360,6 +374,11 @@ class Incoming:
         self._hint_until = time.monotonic() + HINT_SECONDS
         self._app.state.set(activity=text)
 
+    def rest(self) -> None:
+        """What was said for a moment is over."""
+        self._hint_until = 0.0
+        self._activity(self._resting())
+
     def _activity(self, text: str) -> None:
         if not self._hint_until:
             self._app.state.set(activity=text)
@@ -373,19 +392,3 @@ class Incoming:
             "unloaded": "not loaded, Ctrl+R tries again",
             "dead": "engine gone, Ctrl+R restarts",
         }[self._session.phase]
-
-    def _draw_figures(self, sample: bool) -> None:
-        app, stats = self._app, self._stats
-        self._figures_changed = False
-        if sample:
-            app.panel.sample(stats, self._speed)
-        app.panel.figures(stats, self._speed)
-        app.panel.context(*self._context)
-        app.panel.draw()
-        app.figures.draw(stats, self._speed, *self._context)
-        if stats.target_passes:
-            app.state.set(state=stats.state, reason=stats.reason)
-
-    def _draw_memory(self) -> None:
-        self._app.panel.memory(resident(self._app.engine.pid), resident(os.getpid()))
-        self._app.panel.draw()

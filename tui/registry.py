@@ -134,6 +134,8 @@ SCREEN = (
 ACTIONS = (*PROMPT_ACTIONS, *CHAT, *TEXT, *ANSWERS, *SCREEN)
 COMMANDS = tuple(action for action in ACTIONS if action.command)
 KEYS = tuple(action for action in ACTIONS if action.keys)
+FOOTER = ("submit", "newline", "stop", "palette", "help", "leave", "chats", "target", "parameters")
+"""What the footer shows, the most needed first: narrow terminals have no room for all."""
 BY_NAME = {action.name: action for action in ACTIONS}
 
 

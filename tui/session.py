@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from ..app.events import Ask, Finished, Loaded
@@ -18,6 +18,17 @@ Result = TypeVar("Result")
 
 STOPPED = {"cancelled": "stopped", "length": "length", "context": "context"}
 """Marks of answers that are not whole, by why they ended."""
+
+
+@dataclass(frozen=True)
+class ReadPrompt:
+    """A prompt as it was typed, and as the model reads it."""
+
+    typed: str
+    text: str
+    files: str
+    """Which files go along, for a person."""
+    record: dict[str, Any]
 
 
 class Session:
@@ -42,7 +53,7 @@ class Session:
         self.messages: list[Message] = []
         """The branch in view, from the first prompt on."""
         self.loaded: Loaded | None = None
-        self.waiting: str | None = None
+        self.waiting: ReadPrompt | None = None
         """A prompt that is sent once the models are loaded."""
         self.editing: int | None = None
         """Place of the prompt that the next one takes the place of."""
@@ -54,6 +65,8 @@ class Session:
         self._clock = clock
         self._going_on = False
         self._unsaved = 0
+        self._fork: int | None = None
+        """The oldest of the versions among which the last step was made."""
 
     @property
     def busy(self) -> bool:
@@ -101,6 +114,7 @@ class Session:
         return self._begin()
 
     def _begin(self) -> Ask:
+        self._fork = None
         self.phase = "answering"
         return Ask(self.turns, self.options)
 
@@ -113,8 +127,9 @@ class Session:
             return self._extend(text, token_ids, mark, record or {})
         if not text:
             if self.unanswered:
-                self.messages.pop()
-                self._point_at_last()
+                prompt = self.messages.pop()
+                if prompt.id > 0:
+                    self._saved(lambda: self.history.drop(prompt.id))
             return False
         self._add("assistant", text, token_ids, mark, record or {})
         return True
@@ -122,6 +137,9 @@ class Session:
     def _extend(self, text: str, token_ids: tuple[int, ...], mark: str, record: dict[str, Any]) -> bool:
         self._going_on = False
         last = self.messages[-1]
+        if isinstance(stats := record.get("stats"), dict):
+            # Its rates are those of what has come now; its tokens are all of the answer's.
+            stats["completion_tokens"] = len(last.token_ids) + len(token_ids)
         whole = replace(
             last,
             text=last.text + text,
@@ -145,15 +163,21 @@ class Session:
 
     def record(self, event: Finished) -> dict[str, Any]:
         """What is kept of how an answer was made: the pair, the settings, the figures."""
-        loaded = self.loaded
         return {
-            "target": loaded.target.path if loaded else "",
-            "pair": self.pair,
-            "options": asdict(self.options),
-            "system": self.system,
+            **self.made_with,
             "stats": asdict(event.stats),
             "prompt_tokens": event.prompt_tokens,
             "in_thought": event.in_thought,
+        }
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """What an answer is made with: the pair and the settings."""
+        return {
+            "target": self.loaded.target.path if self.loaded else "",
+            "pair": self.pair,
+            "options": asdict(self.options),
+            "system": self.system,
         }
 
     @property
@@ -187,30 +211,36 @@ class Session:
         if head is not None:
             self._saved(lambda: self.history.set_head(conversation, head))
 
-    def versions(self) -> tuple[int, list[int], int] | None:
-        """The last message that has others beside it: its place, their ids, and which of them it is."""
-        for place in range(len(self.messages) - 1, -1, -1):
-            message = self.messages[place]
+    def forks(self) -> list[tuple[list[int], int]]:
+        """For each message in view that has others beside it, the last first: their ids, and its place."""
+        found: list[tuple[list[int], int]] = []
+        for message in reversed(self.messages):
             if message.id > 0:
                 beside = self.history.siblings(message.id)
                 if len(beside) > 1:
-                    return place, beside, beside.index(message.id)
-        return None
+                    found.append((beside, beside.index(message.id)))
+        return found
 
-    def show_version(self, step: int) -> bool:
-        """Change to the version before or after; say whether there is one.
+    def show_version(self, step: int) -> str:
+        """Change to the version before or after; say which one is in view now.
+
+        Steps stay at the place where the last one was made, so that one back undoes one forth; where there
+        is no version more, the next place that has one is taken.
 
         Raises:
             HistoryError: it cannot be read.
         """
-        found = self.versions()
-        if found is None or self.conversation is None:
-            return False
-        _, beside, at = found
-        if not 0 <= at + step < len(beside):
-            return False
-        self.open(self.conversation, self.history.leaf(beside[at + step]))
-        return True
+        forks = self.forks()
+        if not forks or self.conversation is None:
+            return "nothing here has another version; /regen makes one"
+        forks.sort(key=lambda fork: fork[0][0] != self._fork)
+        for beside, at in forks:
+            if 0 <= at + step < len(beside):
+                self.open(self.conversation, self.history.leaf(beside[at + step]))
+                self._fork = beside[0]
+                return f"version {at + step + 1} of {len(beside)}"
+        beside, at = forks[0]
+        return f"version {at + 1} of {len(beside)}, and no other that way"
 
     def set_system(self, text: str) -> None:
         """Change what the model is told first."""
@@ -240,12 +270,6 @@ class Session:
             self._unsaved -= 1
             saved = self._unsaved
         self.messages.append(Message(saved, parent, role, text, token_ids, mark, self._clock(), record or {}))
-
-    def _point_at_last(self) -> None:
-        conversation = self.conversation
-        last = self.messages[-1].id if self.messages else None
-        if conversation is not None and (last is None or last > 0):
-            self._saved(lambda: self.history.set_head(conversation, last))
 
     def _saved(self, write: Callable[[], Result]) -> Result | None:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from textual.content import Content
 
 from ..app.decoding.stats import AnswerStats, FinishReason
@@ -31,6 +33,12 @@ def nearly_full(used: int, size: int) -> str:
         f"The context is {100 * used / size:.0f} % full ({used:,} of {size:,} tokens). "
         "Soon the oldest turns are no longer sent; /new begins a new conversation."
     )
+
+
+def recorded_figures(record: Mapping[str, object]) -> str:
+    """The figures that an answer was kept with."""
+    stats = record.get("stats")
+    return answer_figures(AnswerStats(**stats)) if isinstance(stats, dict) else ""
 
 
 def welcome(first: str | None) -> Content:
@@ -104,8 +112,8 @@ def origin_legend() -> Content:
     )
 
 
-def help_text() -> Content:
-    """All commands and keys, from the registry."""
+def help_text(keys: Mapping[str, str]) -> Content:
+    """All commands and keys, from the registry; `keys` are those that the user has set."""
     from .registry import COMMANDS, KEYS
 
     widest = max(len(command.usage) for command in COMMANDS) + 3
@@ -114,12 +122,15 @@ def help_text() -> Content:
         parts.append((f"{group}\n", "bold $text-primary"))
         for command in COMMANDS:
             if command.group == group:
-                key = f" ({command.shown})" if command.shown else ""
+                shown = keys.get(command.name, command.shown)
+                key = f" ({shown})" if shown else ""
                 parts += [(f"  {command.usage:<{widest}}", "$text"), (command.help + key + "\n", _FAINT)]
         parts.append("\n")
     parts += [(f"  {'//…':<{widest}}", "$text"), ("send a text that starts with a slash\n", _FAINT)]
     parts += [(f"  {'@path':<{widest}}", "$text"), ("in a prompt: the text file goes along\n", _FAINT)]
     parts.append(("\nKeys\n", "bold $text-primary"))
     for key in KEYS:
-        parts += [(f"  {key.shown:<{widest}}", "$text"), (key.help + "\n", _FAINT)]
+        shown = keys.get(key.name, key.shown)
+        parts += [(f"  {shown:<{widest}}", "$text"), (f"{key.help} [{key.name}]\n", _FAINT)]
+    parts.append(("\nThe words in brackets name an action in [keys] of the settings file.", _FAINT))
     return Content.assemble(*parts).rstrip()

@@ -13,11 +13,12 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Select, TextArea
 
 from specchat.app.events import Cancel, Load
-from specchat.app.requests import Turn
+from specchat.app.requests import LoadOptions, Turn
 from specchat.tui import themes
 from specchat.tui.app import SpecchatApp
 from specchat.tui.registry import ACTIONS, BY_NAME
 from specchat.tui.screens.picker import Picker
+from tests.tiny_models import write_tiny_model
 from tests.tui.scripted_engine import ScriptedEngine, chat, ready, seen, type_in, wait_until
 
 Check = Callable[[Pilot, SpecchatApp, ScriptedEngine], Awaitable[None]]
@@ -89,7 +90,7 @@ async def _complete(pilot, app, engine):
     Path("notes.md").write_text("x")
     await pilot.press(*"see @not")
     await pilot.press("tab")
-    assert app.prompt.text == "see @notes.md"
+    assert app.prompt.text == "see @notes.md "
 
 
 @check("earlier", "later")
@@ -144,6 +145,8 @@ async def _regenerate(pilot, app, engine):
     await pilot.press("ctrl+up")
     await wait_until(pilot, lambda: "first try" in seen(app))
     assert "version 1 of 2" in app.state.text
+    await pilot.press("ctrl+up")
+    assert "no other that way" in app.state.text
     await pilot.press("ctrl+down")
     await wait_until(pilot, lambda: "second try" in seen(app))
     await type_in(pilot, "/version prev")
@@ -181,6 +184,8 @@ async def _edit(pilot, app, engine):
     assert "2" not in seen(app).split("second thoughts")[1].splitlines()
     await pilot.press("ctrl+up")
     await wait_until(pilot, lambda: [each.text for each in app.session.messages][-2:] == ["second", "2"])
+    await pilot.press("ctrl+down")
+    await wait_until(pilot, lambda: app.session.messages[-1].text == "3")
 
 
 @check("new")
@@ -212,6 +217,8 @@ async def _chats(pilot, app, engine):
     picker = await picking(pilot, app)
     assert "whales" in rows(picker)[0]
     await pilot.press("delete")
+    await wait_until(pilot, lambda: "Keep it" in rows(app.screen)[0])
+    await pilot.press("down", "enter")
     await wait_until(pilot, lambda: len(app.session.history.conversations()) == 1)
 
 
@@ -248,6 +255,8 @@ async def _export(pilot, app, engine):
     assert "hi `x`" in page.read_text()
     await type_in(pilot, "/export")
     assert "is there already" in seen(app)
+    await type_in(pilot, "/export pdf talk")
+    assert "md or json, not “pdf”" in seen(app)
     await type_in(pilot, "/export json talk.json")
     assert json.loads(Path("talk.json").read_text())["messages"][0]["text"] == "hello there"
 
@@ -401,10 +410,14 @@ for each in PARAMETERS:
 
 @check("target")
 async def _target(pilot, app, engine):
-    await type_in(pilot, "/model other.gguf")
+    await type_in(pilot, "/model nonsense.gguf")
+    assert "nonsense.gguf" in seen(app)
+    assert app.session.phase == "ready", "what is loaded stays"
+    other = str(write_tiny_model(Path("other.gguf")))
+    await type_in(pilot, f"/model {other}")
     await ready(pilot)
     loads = [told for told in engine.told if isinstance(told, Load)]
-    assert (loads[-1].options.target, loads[-1].options.draft) == ("other.gguf", None)
+    assert (loads[-1].options.target, loads[-1].options.draft) == (other, None)
     await pilot.press("f4")
     picker = await picking(pilot, app)
     assert any("download" in row for row in rows(picker))
@@ -421,6 +434,13 @@ async def _draft(pilot, app, engine):
     assert (loads[-1].options.target, loads[-1].options.draft) == ("big.gguf", None)
     await exchange(pilot, app, engine, "after", "2")
     assert [turn.text for turn in engine.last_ask.turns] == ["before", "kept", "after"]
+    app.load = LoadOptions(str(write_tiny_model(Path("target.gguf"))))
+    await type_in(pilot, f"/draft {write_tiny_model(Path('strange.gguf'), extra_tokens=900)}")
+    assert "cannot draft here" in seen(app)
+    draft = str(write_tiny_model(Path("draft.gguf"), noise=0.1))
+    await type_in(pilot, f"/draft {draft}")
+    await ready(pilot)
+    assert [told for told in engine.told if isinstance(told, Load)][-1].options.draft == draft
     await type_in(pilot, "/draft")
     picker = await picking(pilot, app)
     assert "No draft" in rows(picker)[0]

@@ -8,12 +8,13 @@ import pytest
 
 from specchat.app.catalog import FoundModel
 from specchat.app.decoding.stats import AnswerStats
-from specchat.app.events import Finished, Load
+from specchat.app.events import Died, Finished, Load
 from specchat.app.history import History
 from specchat.app.requests import Turn
+from specchat.app.settings import ChatSettings
 from specchat.tui.app import SpecchatApp
 from specchat.tui.transcript.entries import ContextEntry, PromptEntry
-from tests.tui.scripted_engine import ScriptedEngine, chat, ready, seen, type_in, wait_until
+from tests.tui.scripted_engine import LOADED, ScriptedEngine, chat, ready, seen, type_in, wait_until
 
 
 async def exchange(pilot, app: SpecchatApp, engine: ScriptedEngine, prompt: str, **more) -> None:
@@ -42,7 +43,7 @@ async def test_a_line_says_from_where_on_the_model_sees_the_talk():
         await exchange(pilot, app, engine, "two")
         assert "no longer fit" not in seen(app)
         await exchange(pilot, app, engine, "three", dropped=2)
-        assert "2 turns above no longer fit the context" in seen(app)
+        assert "2 messages above no longer fit the context" in seen(app)
         assert seen_from(app) == "two"
         await exchange(pilot, app, engine, "four", dropped=4)
         assert seen_from(app) == "three"
@@ -144,3 +145,63 @@ async def test_without_any_model_on_the_disk_a_prompt_leads_to_the_downloads(mon
         await pilot.press("escape")
         await wait_until(pilot, lambda: len(app.screen_stack) == 1)
         assert app.prompt.text == "hello", "what was typed is still there"
+
+
+async def test_an_answer_that_is_asked_for_again_before_the_models_are_there_comes_when_they_are(
+    tmp_path: Path,
+):
+    history = History(tmp_path / "h.db")
+    conversation = history.begin()
+    history.add(conversation, None, "user", "who answers me?")
+    engine = ScriptedEngine(loads=False)
+    app = chat(engine, history=history, resume=conversation)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await wait_until(pilot, lambda: bool(engine.told))
+        await pilot.press("f5")
+        assert engine.asks == []
+        assert app.session.phase == "loading"
+        engine.say(LOADED)
+        await wait_until(pilot, lambda: len(engine.asks) == 1)
+        engine.write("half an ans")
+        engine.say(Died("gone"))
+        await wait_until(pilot, lambda: app.session.phase == "dead")
+        await pilot.press("f5")
+        await wait_until(pilot, lambda: engine.starts == 2)
+        engine.say(LOADED)
+        await wait_until(pilot, lambda: len(engine.asks) == 2)
+
+
+async def test_what_there_is_of_an_answer_is_kept_when_the_user_leaves(tmp_path: Path):
+    engine = ScriptedEngine()
+    app = chat(engine, history=History(tmp_path / "h.db"))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot)
+        await type_in(pilot, "go")
+        await wait_until(pilot, lambda: app.session.phase == "answering")
+        engine.write("half an ans")
+        await wait_until(pilot, lambda: "half an ans" in seen(app))
+        await pilot.press("ctrl+q")
+    (_, answer) = History(tmp_path / "h.db").messages(1)
+    assert (answer.text, answer.mark) == ("half an ans", "stopped")
+
+
+async def test_settings_of_the_screen_that_mean_nothing_are_said():
+    keys = {"regen": "f10", "continue": "f7"}
+    app = chat(ScriptedEngine(), settings=ChatSettings(theme="nosuch", keys=keys))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot)
+        assert "no theme “nosuch”" in seen(app)
+        assert "no action “regen”; the nearest is “regenerate”" in seen(app)
+        assert "“f7” is the key of “continue” and of “edit”" in seen(app)
+
+
+async def test_other_keys_do_what_they_are_set_to_and_the_help_says_so():
+    app = chat(ScriptedEngine(), settings=ChatSettings(keys={"panel": "f12"}))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot)
+        await pilot.press("f9")
+        assert app.panel.display
+        await pilot.press("f12")
+        assert not app.panel.display
+        await pilot.press("f1")
+        assert "(f12)" in seen(app)

@@ -155,7 +155,7 @@ def test_a_parameter_reads_what_it_shows(parameter: parameters.Parameter):
 
 
 def test_the_help_is_made_from_the_registry():
-    text = texts.help_text().plain
+    text = texts.help_text({}).plain
     assert all(command.usage in text and command.help in text for command in registry.COMMANDS)
     assert all(key.shown in text and key.help in text for key in registry.KEYS)
 

@@ -80,10 +80,9 @@ def test_another_answer_stands_beside_the_first(session: Session, history: Histo
     talk(session, "one", "1")
     assert session.again().turns == (Turn("user", "one"),)
     session.finished(finished("1b"))
-    assert session.versions() is not None
-    assert session.show_version(-1)
+    assert session.show_version(-1) == "version 1 of 2"
     assert [each.text for each in session.messages] == ["one", "1"]
-    assert not session.show_version(-1)
+    assert session.show_version(-1) == "version 1 of 2, and no other that way"
     session.ask("two")
     assert [turn.text for turn in session.turns] == ["one", "1", "two"]
 
@@ -120,3 +119,34 @@ def test_an_answer_is_kept_with_its_pair_its_settings_and_its_figures(session: S
     assert record["pair"] == "Big 1.5B + Small 0.5B"
     assert record["options"]["sampling"]["temperature"] == 0.8
     assert record["stats"]["completion_tokens"] == 0
+
+
+def test_a_step_forth_undoes_a_step_back_also_between_branches_with_versions_of_their_own(session: Session):
+    talk(session, "one", "1")
+    session.again()
+    session.finished(finished("1b"))
+    session.editing = 0
+    talk(session, "uno", "1c")
+    assert session.show_version(-1) == "version 1 of 2"
+    assert [each.text for each in session.messages] == ["one", "1b"]
+    assert session.show_version(1) == "version 2 of 2"
+    assert [each.text for each in session.messages] == ["uno", "1c"]
+    session.show_version(-1)
+    assert session.show_version(-1) == "version 1 of 2", "the next place that has a version"
+    assert [each.text for each in session.messages] == ["one", "1"]
+
+
+def test_a_prompt_that_was_not_answered_is_not_kept(session: Session, history: History):
+    talk(session, "one", "1")
+    session.ask("two")
+    session.end_answer("")
+    assert [each.text for each in history.messages(1)] == ["one", "1"]
+    assert history.get(1).turns == 2
+
+
+def test_the_tokens_of_an_answer_that_was_gone_on_with_are_all_of_them(session: Session):
+    session.ask("count")
+    session.finished(finished("one, ", (1, 2, 3), "cancelled"))
+    session.go_on()
+    session.finished(finished("two", (4, 5)))
+    assert session.messages[-1].record["stats"]["completion_tokens"] == 5

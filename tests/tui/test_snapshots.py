@@ -35,7 +35,7 @@ def longest(text: str) -> int:
 
 @pytest.fixture(autouse=True)
 def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("specchat.tui.incoming.resident", lambda pid: 123_000_000 if pid else None)
+    monkeypatch.setattr("specchat.tui.figures_view.resident", lambda pid: 123_000_000 if pid else None)
     monkeypatch.setattr("specchat.tui.commands.models.models_here", lambda app: [])
 
 

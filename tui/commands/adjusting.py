@@ -141,7 +141,7 @@ def help_me(app: SpecchatApp, _value: object) -> None:
     """Show the keys and the commands."""
     from ..texts import help_text
 
-    app.say(help_text())
+    app.say(help_text(app.settings.keys))
     app.transcript.to_end()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,11 +107,16 @@ def attach_file(app: SpecchatApp, name: str | None) -> None:
     if not name:
         raise CommandError("/file takes the path of a text file")
     path = Path(name).expanduser()
+    if not path.exists():
+        # As a shell would take it: in quotes, or with escaped spaces.
+        with contextlib.suppress(ValueError):
+            words = shlex.split(name)
+            path = Path(words[0]).expanduser() if len(words) == 1 else path
     try:
         found = attach(path)
     except AttachmentError as error:
         app.say(str(error), "error")
         return
     app.prompt.clear()
-    app.prompt.mention(as_mention(name))
+    app.prompt.mention(as_mention(str(path)))
     app.incoming.hint(f"{found.name} goes along with the prompt ({len(found.text):,} characters)")

@@ -23,6 +23,8 @@ from ...app.known_models import HubFile, Known, known_models
 from ...app.requests import LoadOptions
 from ...models.errors import ModelFileError, SpecchatError
 from ...models.gguf_file import read_header
+from ...models.locate import locate_model
+from ...models.pair import judge
 from .. import figures
 from ..screens.picker import Choice, Picked, Picker
 
@@ -69,7 +71,12 @@ def pick_target(app: SpecchatApp, name: str | None) -> None:
 
 
 def use_target(app: SpecchatApp, name: str) -> None:
-    """Load this target; a draft that cannot serve it is left out when it is loaded."""
+    """Load this target, without a draft; one that cannot be loaded leaves everything as it was."""
+    try:
+        read_header(locate_model(name))
+    except SpecchatError as error:
+        app.say(str(error), "error")
+        return
     before = app.load or LoadOptions(name)
     app.load = replace(before, target=name, draft=None)
     app.start_engine()
@@ -102,8 +109,18 @@ def pick_draft(app: SpecchatApp, name: str | None) -> None:
 
 
 def use_draft(app: SpecchatApp, name: str | None) -> None:
-    """Load this draft beside the target; the conversation stays as it is."""
+    """Load this draft beside the target; one that cannot serve it leaves everything as it was."""
     assert app.load is not None
+    if name is not None:
+        try:
+            draft = read_header(locate_model(name))
+            verdict = judge(read_header(locate_model(app.load.target)), draft)
+        except SpecchatError as error:
+            app.say(str(error), "error")
+            return
+        if not verdict.usable:
+            app.say(f"{draft.path.name} cannot draft here. {' '.join(verdict.reasons[:2])}", "error")
+            return
     app.load = replace(app.load, draft=name)
     app.start_engine()
     app.transcript.to_end()
@@ -115,6 +132,7 @@ def _show_drafts(app: SpecchatApp, choices: list[Choice]) -> None:
         if result is not None:
             use_draft(app, result.value)
 
+    app.incoming.rest()
     app.push_screen(Picker("Which model is to draft?", choices), picked)
 
 

@@ -38,4 +38,5 @@ def restart(app: SpecchatApp, _value: object) -> None:
 
 def leave(app: SpecchatApp, _value: object) -> None:
     """Leave at once; whoever started the chat closes the engine."""
+    app.incoming.keep_partial()
     app.exit(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,25 +24,21 @@ def new(app: SpecchatApp, _value: object) -> None:
 
 def regenerate(app: SpecchatApp, _value: object) -> None:
     """Another answer to the last prompt."""
-    if not _at_rest(app):
-        return
     if not app.session.messages:
         app.incoming.hint("there is nothing to answer yet")
-        return
-    app.incoming.answer_again()
+    elif _loaded(app, regenerate):
+        app.incoming.answer_again()
 
 
 def go_on(app: SpecchatApp, _value: object) -> None:
     """Go on with the last answer."""
-    if not _at_rest(app):
-        return
-    messages = app.session.messages
-    if not messages:
+    if not app.session.messages:
         app.incoming.hint("there is no answer to go on with")
-    elif messages[-1].role == "user":
-        app.incoming.answer_again()
-    else:
-        app.incoming.continue_answer()
+    elif _loaded(app, go_on):
+        if app.session.unanswered:
+            app.incoming.answer_again()
+        else:
+            app.incoming.continue_answer()
 
 
 def edit(app: SpecchatApp, back: int | None) -> None:
@@ -60,23 +57,18 @@ def edit(app: SpecchatApp, back: int | None) -> None:
 
 
 def version(app: SpecchatApp, step: int | None) -> None:
-    """Change to the version before or after of the last message that has several."""
+    """Change to the version before or after, where a message has several."""
     if not _at_rest(app):
         return
-    session = app.session
+    before = app.session.messages
     try:
-        moved = session.show_version(1 if step is None else step)
-        found = session.versions()
+        said = app.session.show_version(1 if step is None else step)
     except HistoryError as error:
         app.say(str(error), "error")
         return
-    if moved:
+    if app.session.messages is not before:
         app.incoming.show_branch()
-    if found is None:
-        app.incoming.hint("nothing here has another version; /regen makes one")
-    else:
-        _, beside, at = found
-        app.incoming.hint(f"version {at + 1} of {len(beside)}")
+    app.incoming.hint(said)
 
 
 def chats(app: SpecchatApp, words: str | None) -> None:
@@ -106,8 +98,7 @@ def chats(app: SpecchatApp, words: str | None) -> None:
             return
         conversation, message = result.value
         if result.key == "delete":
-            _delete(app, conversation)
-            chats(app, words)
+            _confirm_deletion(app, conversation, lambda: chats(app, words))
         else:
             open_conversation(app, conversation, message)
 
@@ -133,8 +124,8 @@ def open_conversation(app: SpecchatApp, conversation: int, message: int | None =
 
 def _choice(each: Conversation) -> Choice:
     when = datetime.fromtimestamp(each.updated).strftime("%Y-%m-%d %H:%M")
-    turns = f"{each.turns} turn{'' if each.turns == 1 else 's'}"
-    return Choice((each.id, None), each.title or "untitled", f"{when} · {turns} · {each.pair or '-'}")
+    messages = f"{each.turns} message{'' if each.turns == 1 else 's'}"
+    return Choice((each.id, None), each.title or "untitled", f"{when} · {messages} · {each.pair or '-'}")
 
 
 def _found(app: SpecchatApp, text: str) -> list[Choice]:
@@ -172,18 +163,27 @@ def delete(app: SpecchatApp, _value: object) -> None:
     conversation = app.session.conversation
     if conversation is None:
         app.incoming.hint("there is no conversation to delete")
-        return
+    else:
+        _confirm_deletion(app, conversation, app.prompt.focus)
 
+
+def _confirm_deletion(app: SpecchatApp, conversation: int, then: Callable[[], object]) -> None:
     def picked(result: Picked | None) -> None:
         app.prompt.focus()
         if result is not None and result.value:
             _delete(app, conversation)
+        then()
 
+    try:
+        title = app.session.history.get(conversation).title
+    except HistoryError as error:
+        app.say(str(error), "error")
+        return
     choices = [
         Choice(False, "Keep it"),
         Choice(True, "Delete it", "with all its branches; it cannot be undone"),
     ]
-    app.push_screen(Picker("Delete this conversation?", choices), picked)
+    app.push_screen(Picker(f"Delete “{printable(title)}”?", choices), picked)
 
 
 def rename(app: SpecchatApp, title: str | None) -> None:
@@ -207,8 +207,10 @@ def export(app: SpecchatApp, argument: str | None) -> None:
         app.incoming.hint("there is nothing to export yet")
         return
     kind, _, rest = (argument or "md").partition(" ")
-    if kind not in ("md", "json"):
+    if kind.endswith((".md", ".json")):
         kind, rest = ("json" if kind.endswith(".json") else "md"), argument or ""
+    elif kind not in ("md", "json"):
+        raise CommandError(f"/export writes md or json, not “{kind}”: /export md FILE")
     try:
         conversation = session.history.get(session.conversation)
     except HistoryError as error:
@@ -222,9 +224,23 @@ def export(app: SpecchatApp, argument: str | None) -> None:
     except FileExistsError:
         app.say(f"{path} is there already; name another file: /export {kind} FILE", "error")
     except OSError as error:
-        app.say(f"It could not be written: {error}", "error")
+        app.say(f"{path} could not be written: {error.strerror}", "error")
     else:
         app.say(f"Written to {path}")
+
+
+def _loaded(app: SpecchatApp, action: Callable[[SpecchatApp, object], None]) -> bool:
+    """Whether an answer can be begun; if the models are not there, it is begun once they are."""
+    if not _at_rest(app):
+        return False
+    if app.session.phase == "ready":
+        return True
+    if app.load is not None or app.load_first_choice():
+        app.once_loaded = lambda: action(app, None)
+        if app.session.phase != "loading":
+            app.start_engine()
+        app.incoming.hint("as soon as the models are there")
+    return False
 
 
 def _at_rest(app: SpecchatApp) -> bool:

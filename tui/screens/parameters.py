@@ -24,9 +24,9 @@ class ParametersScreen(ModalScreen["tuple[AnswerOptions, str] | None"]):
 
     def compose(self) -> ComposeResult:
         """One field under the other."""
-        with Vertical(id="parameters"):
+        with VerticalScroll(id="parameters", can_focus=False):
             yield Static(Content("Parameters, from the next answer on").stylize("bold $text-primary"))
-            with VerticalScroll(id="parameter-fields"):
+            with Vertical(id="parameter-fields"):
                 for each in PARAMETERS:
                     with Horizontal(classes="parameter"):
                         yield Label(each.title, classes="parameter-name")

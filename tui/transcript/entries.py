@@ -98,8 +98,8 @@ class ContextEntry(Entry):
 
     def rows(self, ink: Ink, view: View) -> list[Row]:
         """One line, between what it does not see and what it sees."""
-        turns = "turn above no longer fits" if self.unseen == 1 else "turns above no longer fit"
-        text = f"↑ {self.unseen} {turns} the context; the model sees the talk from here on"
+        messages = "message above no longer fits" if self.unseen == 1 else "messages above no longer fit"
+        text = f"↑ {self.unseen} {messages} the context; the model sees the talk from here on"
         return [Row(Content(text).stylize("bold $text-warning"))]
 
 

@@ -6,7 +6,7 @@ from textual.content import Content
 
 from ...app.decoding.stats import AnswerStats, State
 from .. import figures
-from ..registry import KEYS
+from ..registry import BY_NAME, FOOTER
 from .lines import Lines
 
 NEARLY_FULL = 0.8
@@ -90,7 +90,7 @@ class Keys(Lines):
     def on_mount(self) -> None:
         """They do not change."""
         parts: list[tuple[str, str]] = []
-        for key in KEYS:
+        for key in (BY_NAME[name] for name in FOOTER):
             if key.footer:
                 parts += [(key.shown, "bold $text-primary"), (f" {key.footer}  ", "$text-muted")]
         self.show([Content.assemble(*parts).rstrip()])
