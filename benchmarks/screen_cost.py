@@ -197,7 +197,7 @@ def child(report: str, seconds: float, turns: int) -> None:
         while app.session.phase != "ready" or not painted:
             await asyncio.sleep(0.05)
         await asyncio.sleep(5.0 if turns else 0.0)  # until the older turns are laid out, too
-        app.incoming.begin_answer("Explain speculative decoding, with code.")
+        app.incoming.begin_answer(app.read_prompt("Explain speculative decoding, with code."))
         while engine.first_progress is None:
             await asyncio.sleep(0.05)
         frames = app.frames
