@@ -84,3 +84,11 @@ def test_importing_a_side_does_not_load_the_other(module: str, without: tuple[st
 
 def test_every_module_fits_in_a_head():
     assert not [relative(path) for path in MODULES if len(path.read_text().splitlines()) > 400]
+
+
+def test_every_package_is_installed():
+    """An editable install finds what the list has forgotten; a plain one does not."""
+    listed = (ROOT / "pyproject.toml").read_text()
+    folders = {path.parent.relative_to(ROOT) for path in MODULES}
+    missing = [folder for folder in folders if f'"specchat.{".".join(folder.parts)}"' not in listed]
+    assert not missing

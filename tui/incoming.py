@@ -315,7 +315,8 @@ class Incoming:
     def _break_off(self, mark: str, without: str) -> bool:
         """End an answer that nothing more will come of; say whether there was one to keep."""
         assert self._answer is not None
-        kept = self._session.end_answer(self._answer.new_text, mark=mark, record=self._session.made_with)
+        made_with = {**self._session.made_with, "in_thought": self._answer.in_thought}
+        kept = self._session.end_answer(self._answer.new_text, mark=mark, record=made_with)
         text = self._answer.text
         self._end_answer(text, mark if text else without, "", kept)
         return kept

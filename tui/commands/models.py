@@ -151,6 +151,9 @@ def fetch(app: SpecchatApp, known: Known) -> None:
         if problem:
             app.say(problem, "error")
             return
+        if app.session.busy:
+            app.say(f"{known.name} is here; F4 and /draft load it once the answer has ended.")
+            return
         target, draft = map(str, paths)
         app.load = replace(app.load or LoadOptions(target), target=target, draft=draft)
         app.start_engine()
