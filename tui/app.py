@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 import time
@@ -27,6 +28,7 @@ from .actions import Action, CommandError, Say
 from .commands import models
 from .commands.talk import open_conversation
 from .completion import completions
+from .direct_drawing import DirectCompositor
 from .engine_client import EngineClient
 from .incoming import Incoming
 from .pacing import SHORTEST, RefreshPacer
@@ -59,6 +61,10 @@ class ChatScreen(Screen[None]):
     """The one screen; nothing of its own is seen."""
 
     BLANK = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._compositor = DirectCompositor()
 
 
 class SpecchatApp(App[int]):
@@ -164,7 +170,7 @@ class SpecchatApp(App[int]):
         if self._resume is not None:
             open_conversation(self, self._resume)
         self.start_engine()
-        self._tick()
+        self.run_worker(self._watch_engine(), name="engine", exit_on_error=True)
         self.call_after_refresh(warm_up)
 
     def start_engine(self) -> None:
@@ -196,12 +202,14 @@ class SpecchatApp(App[int]):
             self.incoming.take(event)
         self.incoming.draw(time.monotonic())
 
-    def _tick(self) -> None:
-        delay = self.pacer.next_delay(time.thread_time())
-        self.look()
-        if not self.session.busy:
-            delay = self._delays[1 if self.session.phase == "loading" else 2]
-        self.set_timer(delay, self._tick)
+    async def _watch_engine(self) -> None:
+        """Look at the engine again and again; a timer for each look would cost a part of what it draws."""
+        while True:
+            delay = self.pacer.next_delay(time.thread_time())
+            self.look()
+            if not self.session.busy:
+                delay = self._delays[1 if self.session.phase == "loading" else 2]
+            await asyncio.sleep(delay)
 
     def say(self, text: str | Content, kind: NoticeKind = "info") -> None:
         """Put a notice into the transcript."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from textual.geometry import Offset
 from textual.selection import Selection
 
@@ -359,3 +360,15 @@ async def test_what_is_kept_of_the_last_drawing_is_what_drawing_anew_would_give(
         before = drawn(app)
         app.transcript._drawn_for = None
         assert before == drawn(app)
+
+
+@pytest.mark.parametrize("key", ["f2", "f3", "f4", "ctrl+p"])
+async def test_no_cursor_blinks(key: str):
+    app = chat(ScriptedEngine())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot)
+        await pilot.press(key)
+        await pilot.pause()
+        fields = [*app.screen.query("Input, TextArea"), *app.screen_stack[0].query("Input, TextArea")]
+        assert len(fields) > 1
+        assert not any(field.cursor_blink for field in fields)

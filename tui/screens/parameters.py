@@ -13,6 +13,7 @@ from ...app.requests import AnswerOptions
 from ..actions import CommandError
 from ..parameters import BY_NAME, PARAMETERS
 from ..presets import Presets
+from ..widgets.field import Field, LongField
 
 
 class ParametersScreen(ModalScreen["tuple[AnswerOptions, str] | None"]):
@@ -37,16 +38,16 @@ class ParametersScreen(ModalScreen["tuple[AnswerOptions, str] | None"]):
                                 compact=True, id=f"parameter-{each.name}",
                             )  # fmt: skip
                         else:
-                            yield Input(text, compact=True, id=f"parameter-{each.name}")
+                            yield Field(text, compact=True, id=f"parameter-{each.name}")
                         yield Label(each.help, classes="parameter-help")
                 yield Label("System prompt", classes="parameter-name")
-                yield TextArea(self._system, compact=True, id="parameter-system")
+                yield LongField(self._system, compact=True, id="parameter-system")
             with Horizontal(id="presets"):
                 yield Select(
                     [(name, name) for name in self._presets.names()], prompt="preset", compact=True,
                     id="preset-load",
                 )  # fmt: skip
-                yield Input(placeholder="save as preset: name, Enter", compact=True, id="preset-name")
+                yield Field(placeholder="save as preset: name, Enter", compact=True, id="preset-name")
             yield Static("", id="parameters-say")
             with Horizontal(id="parameters-end"):
                 yield Button("Use (Ctrl+S)", id="use", variant="primary", compact=True)

@@ -15,6 +15,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ..transcript.ink import printable
+from ..widgets.field import Field
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Picker(ModalScreen["Picked | None"]):
         """A line to type in, the rows, and the keys."""
         with Vertical(id="picker"):
             yield Static(Content(self._title).stylize("bold $text-primary"), id="picker-title")
-            yield Input(placeholder="type to narrow down", id="picker-filter")
+            yield Field(placeholder="type to narrow down", id="picker-filter")
             yield OptionList(id="picker-rows")
             keys = [("Enter", "take"), *((key.capitalize(), what) for key, what in self._keys.items())]
             parts: list[tuple[str, str]] = []

@@ -21,7 +21,6 @@ from .ink import Ink, Line
 from .scroll_bar import StillScrollBar
 
 FILL_INTERVAL = 0.05
-FILL_INTERVAL_ANSWERING = 0.5
 FILL_SECONDS = 0.02
 """How long the lines of entries out of view are made, at a time."""
 
@@ -55,12 +54,13 @@ class Transcript(ScrollView, can_focus=False):
         self.view: View = "markdown"
         self.thoughts = False
         """What models thought is unfolded."""
-        self.answering = False
-        """An answer is under way: what is not in view can wait."""
+        self._answering = False
         self.entries: list[Entry] = []
         self._starts: list[int] = []
         self._stale: list[Entry] = []
         """Entries, from the oldest on, whose lines are still to be made."""
+        self._filling = False
+        """Their turn comes by itself."""
         self._rising = False
         """The view stays at the start as older lines come in."""
         self._height = 0
@@ -92,6 +92,16 @@ class Transcript(ScrollView, can_focus=False):
     def following(self) -> bool:
         """Whether the view stays at the end as text comes."""
         return self._following
+
+    @property
+    def answering(self) -> bool:
+        """Whether an answer is under way: what is far from view waits, since its time is the decoder's."""
+        return self._answering
+
+    @answering.setter
+    def answering(self, under_way: bool) -> None:
+        self._answering = under_way
+        self._fill()
 
     def add(self, entry: Entry) -> None:
         """Put an entry at the end."""
@@ -239,23 +249,25 @@ class Transcript(ScrollView, can_focus=False):
             line = min(line, max(0, len(entry.lines) - 1))
             self.scroll_to(y=self._starts[kept] + line, animate=False)
         self.refresh()
-        if self._stale:
-            self.set_timer(FILL_INTERVAL, self._layout_more)
+        self._fill()
 
     def _layout_last_stale(self) -> int:
         entry = self._stale.pop()
         entry.layout(self.ink, self.view)
         return _height(entry)
 
+    def _fill(self) -> None:
+        """Go on making lines in a moment, unless there are none to make or they have to wait."""
+        waits = self._answering and self.scroll_y > self.size.height
+        if self._stale and not waits and not self._filling:
+            self._filling = True
+            self.set_timer(FILL_INTERVAL, self._layout_more)
+
     def _layout_more(self) -> None:
-        if not self._stale:
-            self._rising = False
-            return
-        # While an answer is decoded its time is the decoder's: what is far from view waits.
-        waits = self.answering and self.scroll_y > self.size.height
+        self._filling = False
         began = time.thread_time()
         added = 0
-        while not waits and self._stale and time.thread_time() - began < FILL_SECONDS:
+        while self._stale and time.thread_time() - began < FILL_SECONDS:
             added += self._layout_last_stale()
         if added:
             at = self.scroll_y
@@ -264,7 +276,9 @@ class Transcript(ScrollView, can_focus=False):
             if not self._following and not self._rising:
                 # The older lines come in above the view, which is to stay where it is.
                 self.scroll_to(y=at + added, animate=False)
-        self.set_timer(FILL_INTERVAL_ANSWERING if waits else FILL_INTERVAL, self._layout_more)
+        if not self._stale:
+            self._rising = False
+        self._fill()
 
     def _top(self) -> tuple[Entry, int] | None:
         """The entry at the top of the view, and which of its lines is there."""
@@ -294,6 +308,7 @@ class Transcript(ScrollView, can_focus=False):
             self._follow(True)
         elif new_value < old_value:
             self._follow(False)
+            self._fill()
 
     def _follow(self, following: bool) -> None:
         if following != self._following:

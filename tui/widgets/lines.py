@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.segment import Segment
+from textual.color import Color
 from textual.content import Content
 from textual.geometry import Region
 from textual.strip import Strip
@@ -27,9 +28,10 @@ class Lines(Widget):
         self._right = right
         self._shown: list[Content] = []
         self._strips: dict[int, Strip] = {}
-        self._drawn: tuple[Region, list[Strip]] | None = None
-        """What was last asked for. Textual asks every widget at every refresh, changed or not."""
+        """Lines as they are drawn, through the app's filters."""
         self._styles: dict[str, Style] = {}
+        self._ground: tuple[Style, Color] | None = None
+        """What every line starts from, and what is behind it."""
         self.drawn_lines = 0
         """How many lines have changed so far."""
 
@@ -54,7 +56,6 @@ class Lines(Widget):
         if not changed:
             return
         self.drawn_lines += len(changed)
-        self._drawn = None
         for y in changed:
             self._strips.pop(y, None)
         self.refresh(*[Region(0, y, self.size.width, 1) for y in changed])
@@ -62,14 +63,13 @@ class Lines(Widget):
     def on_resize(self) -> None:
         """Every line has a new width."""
         self._strips.clear()
-        self._drawn = None
 
     def notify_style_update(self) -> None:
         """Every line has new colours."""
         super().notify_style_update()
         self._strips.clear()
         self._styles.clear()
-        self._drawn = None
+        self._ground = None
 
     def render_line(self, y: int) -> Strip:
         """One line, made once."""
@@ -80,29 +80,24 @@ class Lines(Widget):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The lines in a part of the widget."""
-        if self._drawn is not None and self._drawn[0] == crop:
-            return self._drawn[1]
-        filters = self.get_line_filters()
-        background = self.background_colors[1]
-        strips: list[Strip] = []
-        for y in crop.line_range:
-            strip = self.render_line(y)
-            for each in filters:
-                strip = strip.apply_filter(each, background)
-            strips.append(strip)
+        strips = [self._strips.get(y) or self.render_line(y) for y in crop.line_range]
         if crop.column_span != (0, self.size.width):
             strips = [strip.crop(*crop.column_span) for strip in strips]
-        self._drawn = (crop, strips)
         return strips
 
     def _make(self, content: Content) -> Strip:
-        base = self.visual_style
+        if self._ground is None:
+            self._ground = self.visual_style, self.background_colors[1]
+        base, background = self._ground
         blank = base.rich_style
         segments = [Segment(" " * self._left, blank)]
         content = content.truncate(self.room, ellipsis=True)
         for text, style in content.render(base, end="", parse_style=self._style):
             segments.append(Segment(text, (base + style).rich_style))
-        return Strip(segments).adjust_cell_length(self.size.width, blank)
+        strip = Strip(segments).adjust_cell_length(self.size.width, blank)
+        for each in self.get_line_filters():
+            strip = strip.apply_filter(each, background)
+        return strip
 
     def _style(self, style: str | Style) -> Style:
         if isinstance(style, Style):
