@@ -230,6 +230,15 @@ class History:
             raise self._missing(f"message {message}")
         return [row[0] for row in rows]
 
+    def versions(self, conversation: int) -> dict[int, tuple[int, int]]:
+        """Which version each message is, counted from 1, and of how many; those without others are left out."""
+        rows = self._database.rows(
+            "SELECT id, place, of FROM (SELECT id, row_number() OVER (PARTITION BY parent ORDER BY id) AS place, "
+            "count(*) OVER (PARTITION BY parent) AS of FROM messages WHERE conversation = ?) WHERE of > 1",
+            (conversation,),
+        )
+        return {row[0]: (row[1], row[2]) for row in rows}
+
     def leaf(self, message: int) -> int:
         """The newest of what follows a message, however far below; itself where nothing does."""
         rows = self._database.rows(

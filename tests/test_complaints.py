@@ -9,7 +9,9 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_each_of_the_fifteen_complaints_names_tests_that_are_there():
-    rows = re.findall(r"^\| (\d+) \|.*\| ([^|]*) \|$", (ROOT / "docs/complaints.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (\d+) \|.*\| ([^|]*) \|$", (ROOT / "docs/complaints.md").read_text(), re.MULTILINE
+    )
     there = {
         name
         for file in (ROOT / "tests").rglob("test_*.py")

@@ -23,12 +23,14 @@ class BranchView:
         self.said: list[Entry] = []
         self._line: ContextEntry | None = None
 
-    def show(self, messages: Sequence[Message], unanswered: bool) -> None:
-        """Show these messages in place of all that is shown."""
+    def show(self, messages: Sequence[Message], versions: Sequence[str], unanswered: bool) -> None:
+        """Show these messages, with which version each is, in place of all that is shown."""
         self.said = [self._entry(message) for message in messages]
         self._line = None
         if unanswered:
             self.mark_last(UNANSWERED)
+        for entry, version in zip(self.said, versions, strict=True):
+            entry.version = version
         self._app.transcript.show(self.said)
         self._app.prompt.recall([entry.text for entry in self.said if isinstance(entry, PromptEntry)])
 
@@ -39,6 +41,13 @@ class BranchView:
             last.mark = mark
             if last in self._app.transcript.entries:
                 self._app.transcript.changed(last)
+
+    def tell_versions(self, versions: Sequence[str]) -> None:
+        """Say of each message which version it is, where it has several."""
+        for entry, version in zip(self.said, versions, strict=False):
+            if entry.version != version:
+                entry.version = version
+                self._app.transcript.changed(entry)
 
     def cut(self, place: int) -> None:
         """Take the messages from this one on out of view."""

@@ -213,7 +213,8 @@ class Incoming:
 
     def show_branch(self) -> None:
         """Show the messages of the conversation in place of all that is shown."""
-        self._branch.show(self._session.messages, self._session.unanswered)
+        session = self._session
+        self._branch.show(session.messages, session.versions(), session.unanswered)
         self._told_full = False
         self._figures.forget()
         self._figures.context = (0, 0)  # known again with the next answer
@@ -303,6 +304,7 @@ class Incoming:
         self._app.transcript.changed(self._answer)
         if not kept:
             del self._branch.said[-2:]
+        self._branch.tell_versions(self._session.versions())
         self._answer = self._asked = None
         self._grown = False
         self._figures.draw(sample=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeVar
 
@@ -220,6 +221,15 @@ class Session:
                 if len(beside) > 1:
                     found.append((beside, beside.index(message.id)))
         return found
+
+    def versions(self) -> list[str]:
+        """Of each message in view, which version it is, in words; empty where there is only one."""
+        found: dict[int, tuple[int, int]] = {}
+        if self.conversation is not None:
+            with suppress(HistoryError):
+                found = self.history.versions(self.conversation)
+        told = (found.get(message.id) for message in self.messages)
+        return [f"version {each[0]} of {each[1]}" if each else "" for each in told]
 
     def show_version(self, step: int) -> str:
         """Change to the version before or after; say which one is in view now.

@@ -168,6 +168,9 @@ def test_an_edited_prompt_begins_a_branch_and_leaves_the_other_as_it_was(history
     assert history.siblings(first) == [first]
     again = history.add(conversation, edited, "assistant", "d3")
     assert history.siblings(other) == [other, again]
+    assert history.versions(conversation) == {
+        second: (1, 2), edited: (2, 2), other: (1, 2), again: (2, 2)
+    }  # fmt: skip
     assert texts(history.messages(conversation)) == ["a", "b", "c", "d", "c2", "d2", "d3"]
 
 
@@ -346,9 +349,10 @@ def agree(history: History, model: Model) -> None:
         assert [message.id for message in branch] == model.branch(head)
         assert texts(branch) == [model.messages[message][2] for message in model.branch(head)]
     for message, (conversation, parent, _) in model.messages.items():
-        assert history.siblings(message) == [
-            other for other in model.of(conversation) if model.messages[other][1] == parent
-        ]
+        beside = [other for other in model.of(conversation) if model.messages[other][1] == parent]
+        assert history.siblings(message) == beside
+        version = (beside.index(message) + 1, len(beside)) if len(beside) > 1 else None
+        assert history.versions(conversation).get(message) == version
         assert history.leaf(message) == max(
             other for other in model.of(conversation) if message in model.branch(other)
         )

@@ -137,14 +137,17 @@ async def _stop(pilot, app, engine):
 @check("regenerate", "version", "version_before")
 async def _regenerate(pilot, app, engine):
     await exchange(pilot, app, engine, "tell me", "first try")
+    assert "version" not in seen(app)
     await pilot.press("f5")
     await answered(pilot, app, engine, "second try")
     assert engine.last_ask.turns == (Turn("user", "tell me"),)
     assert "second try" in seen(app)
     assert "first try" not in seen(app)
+    assert seen(app).count("version 2 of 2") == 1
     await pilot.press("ctrl+up")
     await wait_until(pilot, lambda: "first try" in seen(app))
     assert "version 1 of 2" in app.state.text
+    assert "version 1 of 2" in "\n".join(line.text for line in app.transcript.entries[-1].lines)
     await pilot.press("ctrl+up")
     assert "no other that way" in app.state.text
     await pilot.press("ctrl+down")

@@ -33,6 +33,8 @@ class Entry:
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
+        self.version = ""
+        """Which version it is of a message that has several."""
 
     def layout(self, ink: Ink, view: View) -> None:
         """Make all lines anew, for a width, a theme and a view."""
@@ -62,8 +64,9 @@ class PromptEntry(Entry):
         """The text as it was typed."""
         first = Content("❯ ").stylize("bold $text-primary")
         rows = [Row(Content(self.text), first, Content("  "))]
-        if self.mark:
-            rows.append(Row(Content(self.mark).stylize("italic $text-muted"), Content("  "), Content("  ")))
+        below = " · ".join(part for part in (self.mark, self.version) if part)
+        if below:
+            rows.append(Row(Content(below).stylize("italic $text-muted"), Content("  "), Content("  ")))
         return rows
 
 
@@ -153,7 +156,8 @@ class AnswerEntry(Entry):
         self._final: str | None = None
         self._before = 0
         """Characters that were there before the answer was gone on with."""
-        self._closing: tuple[Row, ...] = ()
+        self._closing: list[Content] = []
+        """What became of it, and its figures."""
         self._live: Live | None = None
         self._fed = 0
         self._view: View = "markdown"
@@ -188,18 +192,18 @@ class AnswerEntry(Entry):
         text = self.text
         if "".join(piece.text for piece in self.pieces) != text:
             self.pieces = [Piece(text, "target")]
-        self._before, self._final, self._closing = len(text), None, ()
+        self._before, self._final = len(text), None
+        self._closing.clear()
 
     def finish(self, text: str, mark: str = "", figures: str = "") -> None:
         """End the answer with its exact text, what became of it, and its figures."""
         self._final = text
         self._live = None
-        parts: list[Content] = []
+        self._closing.clear()
         if mark:
-            parts.append(Content(f"■ {mark}").stylize("bold $text-warning"))
+            self._closing.append(Content(f"■ {mark}").stylize("bold $text-warning"))
         if figures:
-            parts.append(Content(figures).stylize("$text-disabled"))
-        self._closing = (Row(Content("  ").join(parts)),) if parts else ()
+            self._closing.append(Content(figures).stylize("$text-disabled"))
 
     def rows(self, ink: Ink, view: View) -> list[Row]:
         """The whole answer."""
@@ -214,8 +218,11 @@ class AnswerEntry(Entry):
             rows = self._thought_rows(thought)
             answer = markdown_rows(printable(said), ink.text_width - 2)
             rows += [Row(Content("")), *answer] if rows and answer else answer
-        if self._closing:
-            rows += [Row(Content("")), *self._closing] if rows else self._closing
+        closing = [*self._closing]
+        if self.version:
+            closing.append(Content(self.version).stylize("italic $text-muted"))
+        if closing:
+            rows += [*([Row(Content(""))] if rows else []), Row(Content("  ").join(closing))]
         return rows
 
     def _thought_rows(self, thought: str) -> list[Row]:
