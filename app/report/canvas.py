@@ -18,6 +18,8 @@ class Chart:
     title: str
     reading: str
     spec: Spec
+    height: int
+    """Of what lies within the axes, in pixels, about."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Canvas:
         return [name for name in self.names if name in names]
 
     def marks(self, shown: Sequence[str], *channels: str) -> Spec:
-        """What tells these contenders apart: colour, shape and dash, or those asked for, in one legend."""
+        """The encodings that tell these contenders apart: colour, shape and dash, or those asked for."""
         ranges = {
             "color": [look.colour for look in self._looks],
             "shape": [look.shape for look in self._looks],

@@ -13,6 +13,9 @@ from .table import kinds_of, one_line
 
 ALL_KINDS = "all kinds"
 
+_HEIGHT, _SMALL_HEIGHT = 240, 130
+_STEP, _APART = 17, 0.35
+"""Pixels from one contender's bar to the next, and the share of a kind's height that lies between kinds."""
 _WINDOW = 32
 """Tokens over which the speed within an answer is taken: several rounds of drafting."""
 _POINTS = 80
@@ -92,7 +95,7 @@ def _speedups(canvas: Canvas) -> Chart | None:
             "field": "kind",
             "type": "nominal",
             "title": None,
-            "scale": {"domain": kinds, "paddingInner": 0.35, "paddingOuter": 0.15},
+            "scale": {"domain": kinds, "paddingInner": _APART, "paddingOuter": 0.15},
             "axis": {"ticks": False, "domain": False, "labelPadding": 8},
         },
         "yOffset": {"field": "contender", "type": "nominal", "scale": {"domain": shown}},
@@ -105,9 +108,10 @@ def _speedups(canvas: Canvas) -> Chart | None:
         {
             "data": {"values": values},
             "width": canvas.width,
-            "height": {"step": 17, "for": "offset"},
+            "height": {"step": _STEP, "for": "offset"},
             "layer": [plain, {"encoding": side_by_side, "layer": [halo, bar, median, figure]}],
         },
+        round(_STEP * len(shown) * len(kinds) / (1 - _APART)),
     )
 
 
@@ -146,10 +150,11 @@ def _acceptance(canvas: Canvas) -> Chart | None:
         {
             "data": {"values": values},
             "width": canvas.width,
-            "height": 240,
+            "height": _HEIGHT,
             "mark": {"type": "line", "strokeWidth": 2, "point": {"filled": True, "size": 60}},
             "encoding": encoding,
         },
+        _HEIGHT,
     )
 
 
@@ -189,7 +194,7 @@ def _speed_along(canvas: Canvas) -> Chart | None:
     line: Spec = {"mark": {"type": "line", "strokeWidth": 2, "point": False}}
     small: Spec = {
         "width": (canvas.width - 40 * (columns - 1)) // columns,
-        "height": 130,
+        "height": _SMALL_HEIGHT,
         "encoding": encoding,
         "layer": [line, end],
     }
@@ -204,6 +209,7 @@ def _speed_along(canvas: Canvas) -> Chart | None:
             "spacing": {"row": 14, "column": 24},
             "spec": small,
         },
+        (_SMALL_HEIGHT + 35) * -(-len(kinds) // columns),
     )
 
 

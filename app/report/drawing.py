@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +14,8 @@ Spec = dict[str, Any]
 _FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
 """Widths are measured with Liberation Sans, which comes with the library and is as wide as Arial."""
 
-_SIGNS = {
-    "circle": "●",
-    "square": "■",
-    "triangle-up": "▲",
-    "diamond": "◆",
-    "triangle-down": "▼",
-    "cross": "✚",
-}
+_PLAIN_SIGNS = {"circle": "●", "triangle-right": "▶", "triangle-left": "◀"}
+_DRAFTED_SIGNS = {"square": "■", "triangle-up": "▲", "diamond": "◆", "triangle-down": "▼", "cross": "✚"}
 _DASHES = ((1, 0), (7, 3), (2, 2), (8, 3, 2, 3), (12, 4))
 
 
@@ -71,24 +66,24 @@ class Look:
     @property
     def sign(self) -> str:
         """The shape as a character."""
-        return _SIGNS[self.shape]
+        return (_PLAIN_SIGNS | _DRAFTED_SIGNS)[self.shape]
 
 
 def looks_of(comparison: Comparison, palette: Palette) -> tuple[Look, ...]:
-    """A look for each contender; plain decoding is always a grey circle and nothing else is.
+    """A look for each contender; plain decoding is always grey and nothing else is.
 
     Shapes and colours go around at different paces, so that many contenders differ in one or the other.
     """
-    shapes = list(_SIGNS)[1:]
+    drafted, plain = itertools.count(), itertools.count()
     looks: list[Look] = []
-    drafted = 0
     for contender in comparison.contenders:
-        if contender.drafts == "none":
-            looks.append(Look(palette.soft, "circle", _DASHES[0]))
-            continue
-        colour, shape = palette.marks[drafted % len(palette.marks)], shapes[drafted % len(shapes)]
-        looks.append(Look(colour, shape, _DASHES[drafted % len(_DASHES)]))
-        drafted += 1
+        is_plain = contender.drafts == "none"
+        place = next(plain if is_plain else drafted)
+        shapes = list(_PLAIN_SIGNS if is_plain else _DRAFTED_SIGNS)
+        colours = (palette.soft,) if is_plain else palette.marks
+        looks.append(
+            Look(colours[place % len(colours)], shapes[place % len(shapes)], _DASHES[place % len(_DASHES)])
+        )
     return tuple(looks)
 
 

@@ -9,27 +9,32 @@ from .canvas import Canvas, Chart
 from .drawing import Spec
 from .table import model_name, one_line
 
+_HEIGHT = 240
+
 
 def pass_chart(canvas: Canvas, costs: PassCosts) -> Chart | None:
     """What a pass of one target costs, by the tokens in it, and what passes of its drafts cost."""
     sizes = sorted(costs.target_s)
     if not sizes:
         return None
-    top_ms = max(costs.target_s.values()) * 1.1e3
+    drafts = {one_line(name): seconds for name, seconds in costs.draft_s.items()}
+    top_ms = max(costs.target_s.values()) * 1.3e3
+    bottom_ms = min([*costs.target_s.values(), *drafts.values()]) * 0.7e3
+    # Logarithms on both axes: a draft's pass is far below a long one, and it is short ones that matter.
     axes: Spec = {
         "x": {
             "field": "tokens",
             "type": "quantitative",
             "title": "tokens in the pass",
-            "scale": {"domain": [0, sizes[-1] + 0.5], "nice": False},
-            "axis": {"grid": False, "format": "d", "tickCount": 8},
+            "scale": {"type": "log", "base": 2, "domain": [0.9, sizes[-1] * 1.1], "nice": False},
+            "axis": {"grid": False, "format": "d", "values": [2**power for power in range(12)]},
         },
         "y": {
             "field": "ms",
             "type": "quantitative",
             "title": "milliseconds",
-            "scale": {"domain": [0, top_ms], "nice": False},
-            "axis": {"tickCount": 5},
+            "scale": {"type": "log", "domain": [bottom_ms, top_ms], "nice": False},
+            "axis": {"values": [step * 10**power for power in range(-2, 6) for step in (1, 2, 5)]},
         },
     }
     measured: Spec = {
@@ -46,11 +51,11 @@ def pass_chart(canvas: Canvas, costs: PassCosts) -> Chart | None:
     one_s = costs.target_s.get(1)
     reading = (
         "The solid line is what the target takes for one pass over so many tokens: along the flat line "
-        "drafts are tested for nothing, along the steep one testing them costs as much as it saves."
+        "drafts are tested for nothing, along the steep one testing them costs as much as it saves; both "
+        "axes are logarithmic."
     )
     if one_s is not None and sizes[-1] > 1:
         layers += _ideals(canvas, one_s * 1e3, sizes[-1], top_ms, axes)
-    drafts = {one_line(name): seconds for name, seconds in costs.draft_s.items()}
     shown = [name for name in canvas.names if name in drafts]
     if shown:
         values = [{"contender": name, "tokens": 1, "ms": drafts[name] * 1e3} for name in shown]
@@ -65,7 +70,8 @@ def pass_chart(canvas: Canvas, costs: PassCosts) -> Chart | None:
     return Chart(
         f"What a pass costs: {one_line(model_name(costs.target))}",
         reading,
-        {"width": canvas.width, "height": 240, "layer": layers},
+        {"width": canvas.width, "height": _HEIGHT, "layer": layers},
+        _HEIGHT,
     )
 
 
@@ -82,7 +88,9 @@ def _ideals(canvas: Canvas, one_ms: float, last: int, top_ms: float, axes: Spec)
                 "encoding": axes,
             }
         )
-    steep = {"align": "left", "dx": 8, "dy": 6} if end < 0.5 * last else {"align": "right", "dx": -8, "dy": 6}
+    steep: Spec = {"align": "right", "dx": -28, "dy": 4}
+    if end * end < last:  # it leaves the chart left of the middle
+        steep = {"align": "left", "dx": 8, "dy": 6}
     for tokens, ms, text, place in (
         (float(last), one_ms, "flat: as one token", {"align": "right", "dy": -7}),
         (end, end * one_ms, "steep: as single passes", steep),

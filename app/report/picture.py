@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from ..comparison import Comparison
 from .canvas import Canvas, Chart
 from .charts import charts_of
 from .drawing import LIGHT, Spec, draw_png, looks_of
-from .table import COLUMNS, NOT_MEASURED, duration_text, lines_of, memory_text, one_line, title_of
+from .table import (
+    COLUMNS,
+    NOT_MEASURED,
+    duration_text,
+    lines_of,
+    memory_text,
+    one_line,
+    recommended,
+    title_of,
+)
 
 _CHART_WIDTH = 420
 _WIDTH = 920
@@ -17,20 +27,25 @@ _ROW_HEIGHT = 24
 _LETTERS = 120
 """Of a line of the text above the table."""
 _SCALE = 2.0
-_NAME_LETTERS = 40
-_SHOWN = ("speed-up", "tokens/s", "accepted", "tokens per pass", "first token after")
+_NAME_LETTERS = 38
+_AROUND = 90
+"""Pixels that a chart's title and axis take above and below it."""
+_COLUMN_WIDTH = 100
+_HEADINGS = ("speed-up", "tokens/s", "accepted", "tokens per pass", "first token after", "memory")
 
 
 def picture_of(comparison: Comparison) -> bytes:
     """A PNG, legible where it is shown at half its width."""
     charts = charts_of(Canvas(comparison, LIGHT, _CHART_WIDTH, columns=2, legends=False))
-    drawn = [_titled(chart) for chart in charts]
-    columns: list[Spec] = [
-        {"vconcat": column, "spacing": 30} for column in (drawn[::2], drawn[1::2]) if column
-    ]
+    columns = _balanced(charts)
     rows: list[Spec] = [_figures(comparison)]
     if columns:
-        rows.append({"hconcat": columns, "spacing": 20})
+        rows.append(
+            {
+                "hconcat": [{"vconcat": list(map(_titled, column)), "spacing": 30} for column in columns],
+                "spacing": 20,
+            }
+        )
     spec: Spec = {
         "title": {
             "text": _wrapped(title_of(comparison), 85),
@@ -63,60 +78,74 @@ def _said(comparison: Comparison) -> list[str]:
 def _figures(comparison: Comparison) -> Spec:
     """The table of all kinds of prompts together, which is also what says whose mark is which."""
     looks = looks_of(comparison, LIGHT)
-    headings = ("", *_SHOWN, "memory")
-    right = [_WIDTH - 100 * (len(headings) - 1 - column) for column in range(len(headings))]
+    best = recommended(comparison)
+    right = [_WIDTH - _COLUMN_WIDTH * place for place in reversed(range(len(_HEADINGS)))]
+    heads = [{"x": x, "y": 0, "text": text} for x, text in zip(right, _HEADINGS, strict=True)]
     texts: list[Spec] = []
     marks: list[Spec] = []
     for row, line in enumerate(lines_of(comparison, None), 1):
-        contender = comparison.contenders[line.contender]
-        cells = dict(zip(COLUMNS, line.cells, strict=True))
-        y = row * _ROW_HEIGHT
-        look = looks[line.contender]
-        marks.append({"x": 8, "y": y, "colour": look.colour, "shape": look.shape})
-        name = textwrap.shorten(one_line(contender.name), _NAME_LETTERS, placeholder="...")
-        texts.append({"x": 22, "y": y, "text": name, "align": "left"})
-        figures = [cells[heading].text for heading in _SHOWN] + [memory_text(contender.memory_bytes)]
+        contender, look = comparison.contenders[line.contender], looks[line.contender]
+        cells = {heading: cell.text for heading, cell in zip(COLUMNS, line.cells, strict=True)}
+        cells["memory"] = memory_text(contender.memory_bytes)
+        here: Spec = {"y": row * _ROW_HEIGHT, "bold": line.contender in best}
+        marks.append(here | {"x": 8, "colour": look.colour, "shape": look.shape})
+        texts.append(here | {"x": 22, "text": _shortened(one_line(contender.name)), "align": "left"})
         texts += [
-            {"x": x, "y": y, "text": text, "align": "right"}
-            for x, text in zip(right[1:], figures, strict=True)
+            here | {"x": x, "text": cells[heading], "align": "right"}
+            for x, heading in zip(right, _HEADINGS, strict=True)
         ]
-    heads = [
-        {"x": x, "y": 0, "text": heading, "align": "right"}
-        for x, heading in zip(right, headings, strict=True)
-        if heading
-    ]
     place: Spec = {
         "x": {"field": "x", "type": "quantitative", "scale": None, "axis": None},
         "y": {"field": "y", "type": "quantitative", "scale": None, "axis": None},
     }
+    look_of: Spec = {
+        "color": {"field": "colour", "type": "nominal", "scale": None},
+        "shape": {"field": "shape", "type": "nominal", "scale": None},
+    }
+    weight = {"expr": "datum.bold ? 'bold' : 'normal'"}
     return {
         "width": _WIDTH,
         "height": _ROW_HEIGHT * (len(comparison.contenders) + 1) - 8,
         "layer": [
-            *(
-                {
-                    "data": {"values": [text for text in texts if text["align"] == align]},
-                    "mark": {"type": "text", "align": align, "fontSize": 14},
-                    "encoding": place | {"text": {"field": "text"}},
-                }
-                for align in ("left", "right")
-            ),
             {
                 "data": {"values": heads},
                 "mark": {"type": "text", "align": "right", "fontSize": 12, "color": LIGHT.soft},
                 "encoding": place | {"text": {"field": "text"}},
             },
             {
+                "data": {"values": texts},
+                "mark": {
+                    "type": "text",
+                    "align": {"expr": "datum.align"},
+                    "fontWeight": weight,
+                    "fontSize": 14,
+                },
+                "encoding": place | {"text": {"field": "text"}},
+            },
+            {
                 "data": {"values": marks},
                 "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
-                "encoding": place
-                | {
-                    "color": {"field": "colour", "type": "nominal", "scale": None},
-                    "shape": {"field": "shape", "type": "nominal", "scale": None},
-                },
+                "encoding": place | look_of,
             },
         ],
     }
+
+
+def _balanced(charts: Sequence[Chart]) -> list[list[Chart]]:
+    """The charts in two columns of about one height: the largest first, each where there is more room."""
+    columns: tuple[list[int], list[int]] = ([], [])
+    heights = [0, 0]
+    for place in sorted(range(len(charts)), key=lambda place: -charts[place].height):
+        column = heights.index(min(heights))
+        columns[column].append(place)
+        heights[column] += charts[place].height + _AROUND
+    return [[charts[place] for place in column] for column in sorted(map(sorted, columns)) if column]
+
+
+def _shortened(name: str) -> str:
+    """A name that fits its column: what tells names apart is at their beginning or their end."""
+    half = _NAME_LETTERS // 2
+    return name if len(name) <= _NAME_LETTERS else f"{name[: half - 1]}…{name[-half:]}"
 
 
 def _titled(chart: Chart) -> Spec:

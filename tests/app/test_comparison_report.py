@@ -249,6 +249,13 @@ def test_thirty_contenders_all_look_different():
     assert [look.shape for look in looks].count("circle") == 1
 
 
+def test_plain_decoding_of_two_targets_is_grey_and_told_apart():
+    first, second = looks_of(empty([PLAIN, replace(PLAIN, name="7B plain")]), LIGHT)
+    assert first.colour == second.colour == LIGHT.soft
+    assert first.shape != second.shape
+    assert first.dash != second.dash
+
+
 def test_long_names_stay_within_a_chart_for_a_phone():
     long = replace(BOTH, name="an-organisation-with-a-long-name/" + "qwen2.5-coder-0.5b-instruct-" * 6)
     for chart in charts_of(Canvas(comparison([PLAIN, long], kinds=["code"]), STYLED, 270)):
