@@ -43,8 +43,13 @@ def shown_on(
         TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(),
         TransferSpeedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=console) as bars:
+    # Started with the first file: where none comes, nothing is drawn.
+    bars = Progress(*columns, console=console)
+    try:
         yield lambda file: _bar(bars, file)
+    finally:
+        if bars.tasks:
+            bars.stop()
 
 
 def _bar(bars: Progress, file: str) -> Told:
@@ -54,6 +59,7 @@ def _bar(bars: Progress, file: str) -> Told:
         nonlocal task
         if task is None:
             # What an earlier attempt left was not fetched now, and counts for no speed.
+            bars.start()
             task = bars.add_task(_last_step(file), total=total, completed=done)
         else:
             bars.update(task, completed=done)

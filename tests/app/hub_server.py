@@ -37,6 +37,8 @@ class Hub:
 
     content: bytes = b""
     repository: str = "makers/tiny-GGUF"
+    twin: str = "makers/twin-GGUF"
+    """Another repository with the same files."""
     file: str = "q4/tiny.gguf"
     others: dict[str, bytes] = field(default_factory=dict)
     """Further files by their paths."""
@@ -93,17 +95,18 @@ class _Handler(BaseHTTPRequestHandler):
         asked = (self.headers[name] for name in ("Authorization", "Range", "Accept-Encoding"))
         hub.seen.append(Seen(self.command, self.path, *asked))
         path = unquote(urlsplit(self.path).path)
+        repository = hub.twin if hub.twin in path else hub.repository
         if path.startswith("/store"):
             self.send_content(hub.files[path.removeprefix("/store").removeprefix("/") or hub.file])
         elif hub.refusal is not None and hub.refuses in path:
             self.send(*hub.refusal)
-        elif path == f"/api/models/{hub.repository}":
-            self.send_json({"id": hub.repository, "sha": hub.commit, "tags": [], "siblings": []})
-        elif path == f"/api/models/{hub.repository}/tree/{hub.commit}":
+        elif path == f"/api/models/{repository}":
+            self.send_json({"id": repository, "sha": hub.commit, "tags": [], "siblings": []})
+        elif path == f"/api/models/{repository}/tree/{hub.commit}":
             self.send_listing()
-        elif not path.startswith(f"/{hub.repository}/resolve/"):
+        elif not path.startswith(f"/{repository}/resolve/"):
             self.send(401, {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"})
-        elif (file := path.removeprefix(f"/{hub.repository}/resolve/").split("/", 1)[1]) not in hub.files:
+        elif (file := path.removeprefix(f"/{repository}/resolve/").split("/", 1)[1]) not in hub.files:
             self.send(404, {"X-Error-Code": "EntryNotFound", "X-Error-Message": "Entry not found"})
         else:
             content = hub.files[file]
