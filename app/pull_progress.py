@@ -40,7 +40,7 @@ def shown_on(
         yield lambda file: _lines(stream, file, clock)
         return
     columns = (
-        TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(),
+        TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), DownloadColumn(),
         TransferSpeedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
     # Started with the first file: where none comes, nothing is drawn.

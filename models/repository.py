@@ -92,7 +92,9 @@ def choose(name: HubName, sizes: Mapping[str, int]) -> RepositoryModel:
         return _by_file(name, name.file, whole, sizes)
     models = [model for model in whole if not _NO_MODEL.search(model.files[0])]
     if not models:
-        raise NotInRepositoryError(f"{name.repository} has no GGUF file that is a whole model")
+        beside = sorted(model.files[0] for model in whole)
+        listed = f"; beside models it has {_listed(beside)}, to be named by the file" if beside else ""
+        raise NotInRepositoryError(f"{name.repository} has no GGUF file that is a whole model{listed}")
     if name.quantization is None:
         first = min(models, key=_reluctance)
         return _only(name, [model for model in models if model.quantization == first.quantization])
