@@ -55,6 +55,10 @@ def main(words: Sequence[str], open_chat: OpenChat) -> int:
         return _demo(rest, open_chat)
     if name == "inspect":
         return _inspect(rest)
+    if name == "pull":
+        from .pull_command import pull_command
+
+        return pull_command(COMMANDS["pull"](), rest)
     if name == "history":
         from .history_command import history_command
 

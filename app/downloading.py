@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
-import logging
 import re
 import shutil
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from ..models.errors import SpecchatError
 from ..models.gguf_layout import shown
+from .byte_counts import bytes_text
+from .hub import DownloadError, Listed, bad_name, discreet, in_words, no_hub
 
 Progress = Callable[[int, int], None]
 """Told the bytes that are there and the bytes there will be."""
@@ -25,10 +25,6 @@ _WAITS_S = (1.0, 2.0, 4.0)
 _LOCK_PATIENCE_S = 0.2
 # SHA-256 of a large file, SHA-1 of a small one; it becomes a file's name, and the server could send anything.
 _ETAG = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-
-
-class DownloadError(SpecchatError):
-    """A file that could not be fetched."""
 
 
 class DownloadCancelled(SpecchatError):
@@ -69,7 +65,7 @@ def download(
     )
     from huggingface_hub.file_download import repo_folder_name
 
-    with _in_words(repository, file), _discreet():
+    with in_words(repository, file), discreet():
         cached = try_to_load_from_cache(repository, file)
         if isinstance(cached, str):
             return Path(cached)
@@ -83,6 +79,32 @@ def download(
                 _fetch(source, blob, _Watch(file, source.size, on_progress, cancelled, pause))
         # The library finds the blob there and gives it its place and its name.
         return Path(hf_hub_download(repository, file, token=token))
+
+
+def require_room(files: Iterable[tuple[str, Listed]]) -> None:
+    """Refuse what the cache's disk has no room for, before any of it comes.
+
+    Args:
+        files: Each with its repository; what earlier attempts left of them is not needed again.
+
+    Raises:
+        DownloadError: There is not enough, or a path leads out of its repository.
+    """
+    from huggingface_hub import constants, try_to_load_from_cache
+    from huggingface_hub.file_download import repo_folder_name
+
+    cache, needed = Path(constants.HF_HUB_CACHE).expanduser().absolute(), 0
+    for repository, file in files:
+        _refuse_impossible(repository, file.path)
+        if isinstance(try_to_load_from_cache(repository, file.path), str):
+            continue
+        blobs = cache / repo_folder_name(repo_id=repository, repo_type="model") / "blobs"
+        known = bool(_ETAG.fullmatch(file.checksum))
+        blob, partial = blobs / file.checksum, blobs / f"{file.checksum}.incomplete"
+        there = max(_size(blob), _size(partial)) if known else 0
+        needed += max(0, file.size_bytes - there)
+    with in_words("", str(cache)):
+        _refuse_for_want_of_room(needed, cache)
 
 
 @dataclass(frozen=True)
@@ -108,7 +130,7 @@ class _Watch:
     def check(self, done: int) -> None:
         if self.cancelled():
             raise DownloadCancelled(
-                f"{shown(Path(self.file))} was stopped at {_megabytes(done)} of {_megabytes(self.size)}; "
+                f"{shown(Path(self.file))} was stopped at {bytes_text(done)} of {bytes_text(self.size)}; "
                 "fetching it again goes on from there"
             )
 
@@ -125,7 +147,7 @@ class _Watch:
 def _refuse_impossible(repository: str, file: str) -> None:
     """What the library's versions do not all refuse, or only once the file has come."""
     if not repository.isprintable():
-        raise DownloadError(_no_name(repository))
+        raise DownloadError(bad_name(repository))
     steps = PurePosixPath(file).parts
     anchored = PurePosixPath(file).is_absolute() or PureWindowsPath(file).anchor
     if not steps or anchored or ".." in steps or "\\" in file or not file.isprintable():
@@ -134,7 +156,6 @@ def _refuse_impossible(repository: str, file: str) -> None:
 
 def _ask(repository: str, file: str, token: str | None) -> _Source:
     from huggingface_hub import (
-        constants,
         get_hf_file_metadata,  # pyright: ignore[reportUnknownVariableType]
         hf_hub_url,
     )
@@ -142,9 +163,7 @@ def _ask(repository: str, file: str, token: str | None) -> _Source:
 
     told = get_hf_file_metadata(hf_hub_url(repository, file), token=token)
     if told.commit_hash is None or told.size is None or not _ETAG.fullmatch(told.etag or ""):
-        raise DownloadError(
-            f"{constants.ENDPOINT} does not answer as a Hugging Face hub does; check HF_ENDPOINT"
-        )
+        raise DownloadError(no_hub())
     return _Source(
         # By commit, so that what comes after a cut connection is of the same file.
         url=hf_hub_url(repository, file, revision=told.commit_hash),
@@ -225,10 +244,11 @@ def _checksum(path: Path, etag: str, watch: _Watch) -> str:
 
 
 def _refuse_for_want_of_room(needed: int, folder: Path) -> None:
-    free = shutil.disk_usage(folder).free
+    there = next(above for above in (folder, *folder.parents) if above.exists())
+    free = shutil.disk_usage(there).free
     if needed > free:
         raise DownloadError(
-            f"{shown(folder)} has room for {_megabytes(free)} and {_megabytes(needed)} are to come; "
+            f"{shown(folder)} has room for {bytes_text(free)} and {bytes_text(needed)} are to come; "
             "free some, or set HF_HUB_CACHE to a folder on another disk"
         )
 
@@ -249,102 +269,8 @@ def _alone(lock: Path, file: str) -> Generator[None, None, None]:
         yield
 
 
-@contextlib.contextmanager
-def _discreet() -> Generator[None, None, None]:
-    """The library without telemetry, Xet's own protocol and words on stderr, while this lasts.
-
-    Its environment is read when it is first imported, which may have been long before.
-    """
-    from huggingface_hub import constants
-
-    names = ("HF_HUB_DISABLE_TELEMETRY", "HF_HUB_DISABLE_XET")
-    before = {name: getattr(constants, name) for name in names}
-    logger = logging.getLogger("huggingface_hub")
-    level = logger.level
-    try:
-        for name in names:
-            setattr(constants, name, True)
-        logger.setLevel(logging.CRITICAL)
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(constants, name, value)
-        logger.setLevel(level)
-
-
-@contextlib.contextmanager
-def _in_words(repository: str, file: str) -> Generator[None, None, None]:
-    """Turn what the library raises into one line that says what to do."""
-    from huggingface_hub import constants
-    from huggingface_hub.errors import (
-        EntryNotFoundError,
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        HTTPError,  # pyright: ignore[reportPrivateImportUsage] - as above
-        LocalEntryNotFoundError,
-        OfflineModeIsEnabled,
-        RepositoryNotFoundError,
-    )
-
-    hub, name, path = constants.ENDPOINT, shown(Path(repository)), shown(Path(file))
-    unreachable = f"{hub} cannot be reached; check the network, then fetch {path} again"
-    try:
-        yield
-        return
-    except SpecchatError:
-        raise
-    except HFValidationError:
-        told = _no_name(repository)
-    except OfflineModeIsEnabled:
-        told = f"{path} is not in the cache, and HF_HUB_OFFLINE forbids fetching it; unset HF_HUB_OFFLINE"
-    except GatedRepoError:
-        told = (
-            f"{name} is gated: accept its terms on {hub}/{name}, make a token on {hub}/settings/tokens "
-            "and set HF_TOKEN to it"
-        )
-    except RepositoryNotFoundError:
-        told = f"{hub} has no repository {name}, or it is private; check its name, or set HF_TOKEN"
-    except LocalEntryNotFoundError:
-        told = unreachable
-    except EntryNotFoundError:
-        told = f"{name} has no file {path}; see {hub}/{name}/tree/main"
-    except HfHubHTTPError as error:
-        told = _refused(error.response.status_code, hub, name)
-    except HTTPError:
-        told = unreachable
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            told = f"the disk is full, and {path} is not all there; free some of it and fetch it again"
-        else:
-            told = f"{path} cannot be kept: {error.strerror or error}; check HF_HUB_CACHE and its disk"
-    except ValueError as error:
-        told = (
-            f"{path} cannot be fetched: {' '.join(str(error).split())[:200]}; check HF_ENDPOINT and HF_TOKEN"
-        )
-    raise DownloadError(told) from None
-
-
-def _no_name(repository: str) -> str:
-    return f"{repository!a} is no repository's name; give one like owner/name"
-
-
-def _refused(status: int, hub: str, name: str) -> str:
-    if status == 401:
-        return f"{hub} does not know the token; make one on {hub}/settings/tokens and set HF_TOKEN to it"
-    if status == 403:
-        return f"{hub} refuses {name} to this token; allow it on {hub}/settings/tokens, or use another"
-    if status == 429:
-        return f"{hub} has had too many requests from here; try again in some minutes, or set HF_TOKEN"
-    return f"{hub} answered with error {status}; try again later"
-
-
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.0f} MB"

@@ -59,7 +59,12 @@ def options_of(parser: argparse.ArgumentParser) -> Iterator[tuple[str | None, ar
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Which models, and how they are loaded."""
     group = parser.add_argument_group("models")
-    group.add_argument("-m", "--target", metavar=GGUF, help="the model that answers")
+    group.add_argument(
+        "-m",
+        "--target",
+        metavar=GGUF,
+        help="the model that answers: a file, or a name as specchat pull takes it",
+    )
     group.add_argument("-md", "--draft", metavar=GGUF, help="a small model of the same family that drafts")
     group.add_argument(
         "-c",

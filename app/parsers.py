@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from .known_models import known_models
 from .options import (
     Parser,
     add_answer_options,
@@ -26,8 +27,9 @@ def chat_parser() -> Parser:
         description="Chat with a local GGUF model in the terminal; a small draft model makes it faster, "
         "and changes nothing else.",
         epilog="commands: specchat run (one answer on stdout), specchat inspect (a file or a pair, from "
-        "the headers), specchat history (what was said), specchat demo (a small packaged model), specchat "
-        "config (the settings in force), specchat completion (for your shell). Each has its own --help.",
+        "the headers), specchat pull (models from the Hugging Face hub), specchat history (what was said), "
+        "specchat demo (a small packaged model), specchat config (the settings in force), specchat "
+        "completion (for your shell). Each has its own --help.",
     )
     add_model_options(parser)
     add_answer_options(parser)
@@ -78,6 +80,28 @@ def inspect_parser() -> Parser:
     )
     parser.add_argument("target", help="a GGUF file")
     parser.add_argument("draft", nargs="?", help="a GGUF file that may draft for it")
+    return parser
+
+
+def pull_parser() -> Parser:
+    """Models from the hub."""
+    parser = Parser(
+        prog=f"{PROG} pull",
+        description="Fetch models from the Hugging Face hub into its shared cache, whole, and print where "
+        "each (its first part) is. What was cut off goes on where it stopped. --target and --draft take the "
+        "same names. HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE, HF_HUB_CACHE and HF_HOME are honoured.",
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME",
+        help="owner/name:Q4_K_M (that quantization), owner/name (the one most people want: Q4_K_M, else "
+        "Q4_0, else the nearest), owner/name/file.gguf or owner/name:file.gguf; several are fetched in turn",
+    )  # fmt: skip
+    parser.add_argument("--pairs", action="store_true", help="list targets with drafts that are known to fit")
+    parser.add_argument(
+        "--pair", metavar="NAME", type=str.lower, choices=[known.key for known in known_models()],
+        help="fetch one of those pairs",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 
 
@@ -133,6 +157,7 @@ def completion_parser() -> Parser:
 COMMANDS: Mapping[str, Callable[[], Parser]] = {
     "run": run_parser,
     "inspect": inspect_parser,
+    "pull": pull_parser,
     "history": history_parser,
     "demo": demo_parser,
     "config": config_parser,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from ..models.errors import SpecchatError
+from ..models.repository import parse_name
 from . import toml_text
 from .options import (
     FILE,
@@ -142,11 +143,10 @@ class Setting:
         if not self._is_path or not isinstance(value, str) or not value:
             return value
         path = os.path.join(folder, expanded(value))  # noqa: PTH118
-        # A model may be named owner/repository/file.gguf or owner/repository:file.gguf.
-        a_name = value[0] not in "./~" and (value.count("/") == 2 or ":" in value)
         # os.path, since pathlib raises for a name that is too long.
         there = os.path.exists(path)  # noqa: PTH110
-        return value if self.option.metavar == GGUF and a_name and not there else path
+        names_a_model = self.option.metavar == GGUF and parse_name(value) is not None
+        return value if names_a_model and not there else path
 
     @property
     def _is_switch(self) -> bool:

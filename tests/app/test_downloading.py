@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import random
+import re
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import huggingface_hub
 import pytest
 from huggingface_hub import constants
 from huggingface_hub.utils import WeakFileLock
@@ -18,36 +17,10 @@ from huggingface_hub.utils import WeakFileLock
 from specchat.app.downloading import DownloadCancelled, DownloadError, download
 from specchat.app.known_models import known_models
 from specchat.models.locate import locate_model
-from tests.app.hub_server import COMMIT, Hub, serve
+from specchat.models.repository import HubName, parse_name, quantization_of
+from tests.app.hub_server import COMMIT, CONTENT, Hub, point_to
 
-CONTENT = random.Random(1).randbytes(700_000)
 NAME = ("makers/tiny-GGUF", "q4/tiny.gguf")
-
-
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "hub"
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(folder))
-    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    for variable in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("NO_PROXY", "*")
-    huggingface_hub.close_session()
-    return folder
-
-
-@pytest.fixture
-def hub(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    with serve(Hub(CONTENT)) as hub:
-        point_to(hub.url, monkeypatch)
-        yield hub
-
-
-def point_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "ENDPOINT", url)
-    template = url + "/{repo_id}/resolve/{revision}/{filename}"
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
 
 
 def fetch(
@@ -354,15 +327,28 @@ def test_endpoint_cache_token_and_offline_mode_come_from_the_environment(hub: Hu
 
 def test_known_pairs_are_named_once_from_small_to_large_with_a_draft_worth_having():
     known = known_models()
-    assert len({pair.name for pair in known}) == len(known)
+    assert len({pair.key for pair in known}) == len(known)
+    assert all(re.fullmatch(r"[a-z0-9.-]+", pair.key) for pair in known)
     assert [pair.target.size_bytes for pair in known] == sorted(pair.target.size_bytes for pair in known)
-    assert all(0.05 < pair.share < 0.45 for pair in known)
+    assert all(0.05 < pair.share < 0.45 for pair in known if pair.draft is not None)
 
 
 def test_known_files_are_named_as_the_hub_names_them():
-    for pair in known_models():
-        for one in (pair.target, pair.draft):
-            assert one.repository.count("/") == 1
-            assert one.repository.endswith("-GGUF")
-            assert one.file.endswith(".gguf")
-            assert one.licence
+    for one in (file for pair in known_models() for file in pair.files):
+        assert parse_name(f"{one.repository}/{one.file}") == HubName(one.repository, one.file)
+        assert one.repository.endswith("-GGUF")
+        assert quantization_of(one.file) in ("Q4_K_M", "Q4_0", "Q8_0")
+        assert one.licence
+
+
+def test_a_known_file_has_one_size_wherever_it_stands():
+    sizes: dict[tuple[str, str], set[int]] = {}
+    for one in (file for pair in known_models() for file in pair.files):
+        sizes.setdefault((one.repository, one.file), set()).add(one.size_bytes)
+    assert all(len(told) == 1 for told in sizes.values())
+
+
+def test_a_pair_s_licence_names_the_draft_s_where_it_is_another():
+    by_key = {pair.key: pair.licence for pair in known_models()}
+    assert by_key["qwen3-8b"] == "Apache-2.0"
+    assert by_key["qwen2.5-3b"] == "Qwen Research License, no commercial use (draft: Apache-2.0)"

@@ -275,8 +275,9 @@ def test_paths_in_the_file_start_from_its_folder(tmp_path: Path, monkeypatch: py
     assert values["history"] == str(tmp_path / "talks.db")
     target = BY_DEST["target"]
     assert target.option.metavar == GGUF
-    assert target.from_toml("owner/repository/x.gguf", tmp_path) == "owner/repository/x.gguf"
-    assert target.from_toml("owner/repository:x.gguf", tmp_path) == "owner/repository:x.gguf"
+    for name in ("repository/x.gguf", "repository:x.gguf", "repository:Q4_K_M", "repository"):
+        assert target.from_toml(f"owner/{name}", tmp_path) == f"owner/{name}"
+    assert target.from_toml("models/x.gguf", tmp_path) == str(tmp_path / "models/x.gguf")
     assert target.from_toml("../other/x.gguf", tmp_path) == str(tmp_path / "../other/x.gguf")
     assert target.from_toml("there/own/x.gguf", tmp_path) == str(tmp_path / "there/own/x.gguf")
 

@@ -142,9 +142,8 @@ def fetch(app: SpecchatApp, known: Known) -> None:
         app.incoming.hint("a download is under way already; Esc stops it")
         return
     app.fetching = stop = threading.Event()
-    files = (known.target, known.draft)
-    total = sum(file.size_bytes for file in files)
-    app.say(f"Downloading {known.name}, the target and its draft, {figures.size(total)}. Esc stops.")
+    what = "the target and its draft" if known.draft else "a target without a draft"
+    app.say(f"Downloading {known.name}, {what}, {figures.size(known.size_bytes)}. Esc stops.")
 
     def ended(paths: list[Path], problem: str) -> None:
         app.fetching = None
@@ -154,7 +153,8 @@ def fetch(app: SpecchatApp, known: Known) -> None:
         if app.session.busy:
             app.say(f"{known.name} is here; F4 and /draft load it once the answer has ended.")
             return
-        target, draft = map(str, paths)
+        target, *drafts = map(str, paths)
+        draft = drafts[0] if drafts else None
         app.load = replace(app.load or LoadOptions(target), target=target, draft=draft)
         app.start_engine()
         app.transcript.to_end()
@@ -162,7 +162,7 @@ def fetch(app: SpecchatApp, known: Known) -> None:
     def run() -> None:
         paths: list[Path] = []
         try:
-            for file in files:
+            for file in known.files:
                 paths.append(_fetch_one(app, file, stop))
         except DownloadCancelled:
             app.call_from_thread(ended, paths, "The download was stopped; another try goes on from there.")
@@ -189,8 +189,8 @@ def _fetch_one(app: SpecchatApp, file: HubFile, stop: threading.Event) -> Path:
 
 
 def _download_choice(known: Known) -> Choice:
-    size = figures.size(known.target.size_bytes + known.draft.size_bytes)
-    facts = f"download with its draft, {size} · {known.target.licence}"
+    size = figures.size(known.size_bytes)
+    facts = f"download{' with its draft' if known.draft else ''}, {size} · {known.licence}"
     return Choice(known, known.name, facts, f"{known.target.repository} {known.target.file}")
 
 
