@@ -8,6 +8,7 @@ from .options import (
     Parser,
     add_answer_options,
     add_chat_settings,
+    add_compare_options,
     add_config_options,
     add_model_options,
     add_run_options,
@@ -26,8 +27,9 @@ def chat_parser() -> Parser:
         description="Chat with a local GGUF model in the terminal; a small draft model makes it faster, "
         "and changes nothing else.",
         epilog="commands: specchat run (one answer on stdout), specchat inspect (a file or a pair, from "
-        "the headers), specchat history (what was said), specchat demo (a small packaged model), specchat "
-        "config (the settings in force), specchat completion (for your shell). Each has its own --help.",
+        "the headers), specchat compare (which draft pays here, measured), specchat history (what was said), "
+        "specchat demo (a small packaged model), specchat config (the settings in force), specchat "
+        "completion (for your shell). Each has its own --help.",
     )
     add_model_options(parser)
     add_answer_options(parser)
@@ -78,6 +80,22 @@ def inspect_parser() -> Parser:
     )
     parser.add_argument("target", help="a GGUF file")
     parser.add_argument("draft", nargs="?", help="a GGUF file that may draft for it")
+    return parser
+
+
+def compare_parser() -> Parser:
+    """Pairs, measured."""
+    parser = Parser(
+        prog=f"{PROG} compare",
+        description="Measure what drafts are worth here: plain decoding, the text so far, and each draft "
+        "answer the same prompts one after another. Prints a table and what to use. Of your settings only "
+        "[models] count: what is asked is the same for everybody.",
+    )
+    add_model_options(parser, several=True)
+    add_answer_options(parser)
+    add_compare_options(parser)
+    add_config_options(parser)
+    parser.set_defaults(temp=0.0, max_tokens=160)
     return parser
 
 
@@ -133,6 +151,7 @@ def completion_parser() -> Parser:
 COMMANDS: Mapping[str, Callable[[], Parser]] = {
     "run": run_parser,
     "inspect": inspect_parser,
+    "compare": compare_parser,
     "history": history_parser,
     "demo": demo_parser,
     "config": config_parser,
