@@ -84,14 +84,11 @@ def compare_command(
         keep_recommendations(comparison, remembered)
     print(json.dumps(as_json(comparison), ensure_ascii=False, allow_nan=False) if options.json
           else as_text(comparison), flush=True)  # fmt: skip
-    if report is not None:
-        from .comparison_report import write_page
-
-        write_page(comparison, report)
-    if png is not None:
-        from .comparison_report import write_picture
-
-        write_picture(comparison, png)
+    try:
+        _write(comparison, report, png)
+    except (OSError, SpecchatError) as error:
+        print(f"{parser.prog}: the report could not be written: {error}", file=sys.stderr)
+        return FAILED
     if interrupt.came():
         return INTERRUPTED
     if answer.drafting.strict and any(one.same_as_plain is False for one in comparison.answers):
@@ -129,6 +126,18 @@ def as_text(comparison: Comparison) -> str:
     return cast("io.StringIO", console.file).getvalue().rstrip()
 
 
+def _write(comparison: Comparison, report: Path | None, png: Path | None) -> None:
+    if report is None and png is None:
+        return
+    # Only here, since drawing takes libraries that nothing else needs.
+    from .comparison_report import write_page, write_picture
+
+    if report is not None:
+        write_page(comparison, report)
+    if png is not None:
+        write_picture(comparison, png)
+
+
 def _output(parser: Parser, name: str | None) -> Path | None:
     """Where a report goes; a file that cannot be written is said before anything is measured."""
     if not name:
@@ -152,7 +161,7 @@ class _Progress:
     """
 
     def __init__(self, name: str) -> None:
-        self._console = Console(stderr=True, highlight=False, soft_wrap=False)
+        self._console = Console(stderr=True, highlight=False)
         self._watched = self._console.is_terminal
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._name = name
@@ -174,7 +183,7 @@ class _Progress:
             case Preparing():
                 self._draw(happening.what)
             case Noted():
-                self._console.print(Text(f"note: {happening.text}"))
+                self._console.print(Text(f"note: {happening.text}"), soft_wrap=True)
             case Answering():
                 left = f"about {happening.left_s / 60:.0f} min" if happening.left_s >= 90 else "a minute"
                 self._draw(
@@ -184,7 +193,7 @@ class _Progress:
             case Compared():
                 self._contenders, self._rows = happening.contenders, happening.rows
                 if not self._watched:
-                    self._console.print(Text(_told(happening)))
+                    self._console.print(Text(_told(happening)), soft_wrap=True)
 
     def _draw(self, line: str) -> None:
         if self._watched:

@@ -43,7 +43,7 @@ def tables(contenders: Sequence[Contender], rows: Sequence[Row]) -> RenderableTy
             _middle(row.ttft_s, "{:.2f} s"),
             f"{contender.memory_bytes / 1e6:,.0f} MB",
         )
-    return Group(*parts, figures)
+    return Group(*parts, Text(), figures)
 
 
 def texts(comparison: Comparison) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
 import time
@@ -15,7 +16,7 @@ from ..models.errors import ContextFullError, LoadError
 from ..models.llama import build, devices
 from .compare_events import Answering, Compared, Noted, Preparing, Tell, Wanted
 from .compare_plan import Group, Speed, Timetable, order, rounds
-from .comparison import Answered, Comparison, Contender, PassCosts, Row, rows_of, settled
+from .comparison import Answered, Comparison, Contender, PassCosts, rows_of, settled
 from .contenders import Bench, Contestant, Observed, load_bench
 from .conversation import build_prompt
 from .events import Event, LoadProgress
@@ -25,6 +26,9 @@ from .pass_costs import Costs, spent, sweep_costs
 from .recommending import recommend
 from .remembered import Remembered
 from .requests import AnswerOptions, Turn
+
+_USED = 0.97
+"""Of the time limit: a pass that is under way cannot be stopped, and a report has to be written."""
 
 _COSTS_SHARE, _COSTS_MOST_S = 0.04, 20.0
 """Of the time, that measuring passes may take."""
@@ -110,7 +114,7 @@ class _Comparing:
         lineups = line_up(
             self._wanted.targets, self._wanted.drafts, lambda why: self._tell(Noted(f"Left out: {why}"))
         )
-        end = self._started + self._wanted.time_limit_s
+        end = self._started + _USED * self._wanted.time_limit_s
         for index, lineup in enumerate(lineups):
             now = self._clock()
             self._deadline = now + (end - now) / (len(lineups) - index)
@@ -206,24 +210,24 @@ class _Comparing:
 
     def _answer_all(self, measuring: _Measuring) -> Ending:
         """Group by group, until nothing is left, nothing moves, or the next does not fit into the time."""
-        number, kinds_asked = 0, 0
-        most = max(map(len, self._wanted.prompts.values()))
-        plan = list(rounds(self._wanted.prompts, self._wanted.repeats))
-        before: tuple[Row, ...] = ()
+        prompts = self._wanted.prompts
+        plan = list(rounds(prompts, self._wanted.repeats))
+        whole = max(map(len, prompts.values()))  # rounds in which every prompt is answered once
+        number, before = 0, ()
         for index, groups in enumerate(plan):
             for place, group in enumerate(groups):
                 # A kind that nobody has answered is tried even where the time looks too short.
                 if index and measuring.timetable.seconds(group, measuring.tokens) > self._left_s():
                     return "time limit"
-                ahead = [*groups[place:], *(later for each in plan[index + 1 :] for later in each)]
+                ahead = [*groups[place:], *itertools.chain.from_iterable(plan[index + 1 :])]
                 if not self._answer_group(measuring, group, number, ahead):
                     return self._why_stopped()
                 number += 1
-                kinds_asked = max(kinds_asked, place + 1)
-            rows = rows_of(self._contenders, measuring.answers)
-            if index + 1 > most and settled(before, rows):
-                return "settled"
-            before = rows
+            if (index + 1) % whole == 0:
+                rows = rows_of(self._contenders, measuring.answers)
+                if before and settled(before, rows):
+                    return "settled"
+                before = rows
         return "all answered"
 
     def _answer_group(self, measuring: _Measuring, group: Group, number: int, ahead: Sequence[Group]) -> bool:

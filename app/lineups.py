@@ -43,10 +43,11 @@ def line_up(targets: Sequence[str], drafts: Sequence[str], left_out: Callable[[s
                 continue
             files = shown(Path(draft.path.name)), shown(Path(target.path.name))
             reasons.append(f"{files[0]} cannot draft for {files[1]}: {' '.join(verdict.reasons[:2])}")
-            left_out(reasons[-1])
         lineups.append(Lineup(target, name, tuple(candidates)))
     if drafts and not any(lineup.candidates for lineup in lineups):
         raise PairError(f"none of the drafts can be used; {reasons[-1]}")
+    for reason in reasons:
+        left_out(reason)
     return lineups
 
 

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from ..models.gguf_layout import shown
-from .comparison import Comparison, Contender, PassCosts, Recommendation, Row, Spread, plain_beside
+from .comparison import Comparison, Contender, PassCosts, Recommendation, Row, plain_beside
 from .events import ModelInfo
 from .remembered import Remembered
 
@@ -28,8 +28,8 @@ def recommend(
     """What to use with each target that was measured, which follows from the rows alone.
 
     A contender is recommended where its overall speed-up is the best one, is not below 1, and it gains on
-    some kind of prompt in every measurement. Of those as fast as the best within 3 %, the one that takes
-    the least memory is.
+    some kind of prompt in every measurement, as by its counted passes. Of those as fast as the best within
+    3 %, the one that takes the least memory is.
     """
     by_contender = {
         index: [row for row in rows if row.contender == index] for index in range(len(contenders))
@@ -119,7 +119,7 @@ class _Judged:
     @property
     def pays(self) -> bool:
         """Whether it may be recommended."""
-        return self.median >= 1.0 and any(_gains(row.speedup) for row in self.kinds)
+        return self.median >= 1.0 and any(map(_gains, self.kinds))
 
     @property
     def called(self) -> str:
@@ -163,24 +163,30 @@ def _other(one: _Judged, best: _Judged | None = None) -> str:
 
 def _by_kind(rows: Sequence[Row]) -> str:
     """As in "1.7x on code, no gain to speak of on story, slower on explanation (0.90x)"."""
-    kinds = sorted(
-        ((row.kind, row.speedup) for row in rows if row.kind is not None and row.speedup is not None),
-        key=lambda one: -one[1].median,
-    )
-    parts = [f"{spread.median:.2f}x on {kind}" for kind, spread in kinds if _gains(spread)]
-    if even := [kind for kind, spread in kinds if not _gains(spread) and not _loses(spread)]:
+    gains: list[tuple[float, str]] = []
+    even: list[str] = []
+    losses: list[tuple[float, str]] = []
+    for row in rows:
+        if row.kind is None or row.speedup is None:
+            continue
+        if _gains(row):
+            gains.append((-row.speedup.median, f"{row.speedup.median:.2f}x on {row.kind}"))
+        elif row.speedup.high < 1 / GAIN:
+            losses.append((row.speedup.median, f"{row.kind} ({row.speedup.median:.2f}x)"))
+        else:
+            even.append(row.kind)
+    parts = [said for _, said in sorted(gains)]
+    if even:
         parts.append(f"no gain to speak of on {_listed(even)}")
-    if slower := [f"{kind} ({spread.median:.2f}x)" for kind, spread in kinds if _loses(spread)]:
-        parts.append(f"slower on {_listed(slower)}")
+    if losses:
+        parts.append(f"slower on {_listed([said for _, said in sorted(losses)])}")
     return ", ".join(parts) or "nothing was measured"
 
 
-def _gains(spread: Spread | None) -> bool:
-    return spread is not None and spread.low > GAIN
-
-
-def _loses(spread: Spread) -> bool:
-    return spread.high < 1 / GAIN
+def _gains(row: Row) -> bool:
+    """Whether every measurement shows a gain, and the passes that were counted do not gainsay it."""
+    speedup, counted = row.speedup, row.counted_speedup
+    return speedup is not None and speedup.low > GAIN and (counted is None or counted.median > 1.0)
 
 
 def _listed(words: Sequence[str]) -> str:
