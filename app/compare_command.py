@@ -41,12 +41,7 @@ def compare_command(
     log_file: Path | None,
 ) -> int:
     """Compare what the options name; returns the exit code."""
-    if answer.drafting.speculate == "off":
-        parser.error("--speculate off leaves nothing to compare")
-    if answer.drafting.drafter == "lookup" and options.drafts:
-        parser.error("--drafter lookup uses no draft: leave out --draft, or say --drafter both")
-    if answer.drafting.drafter == "model" and not options.drafts:
-        parser.error("--drafter model needs drafts: -md/--draft")
+    _check(parser, options, answer)
     report, png = (_output(parser, name) for name in (options.report, options.png))
     if log_file is not None:
         logging.basicConfig(level=logging.INFO, filename=log_file, format="%(asctime)s %(message)s")
@@ -55,46 +50,72 @@ def compare_command(
     remembered = Remembered(default_path())
     interrupt = Interrupt()
     try:
-        prompts = read_prompts(Path(options.prompts)) if options.prompts else built_in_prompts()
-        wanted = Wanted(
-            targets=tuple(options.targets),
-            drafts=tuple(options.drafts or ()),
-            load=load,
-            options=answer,
-            prompts=chosen(prompts, options.kinds),
-            system=options.system,
-            repeats=options.repeats,
-            time_limit_s=options.time_limit,
-        )
+        wanted = _wanted(options, load, answer)
         from .comparing import compare
 
-        with _Progress(parser.prog) as progress:
+        with _Progress() as progress:
             comparison = compare(wanted, progress.tell, cancelled=interrupt.came, remembered=remembered)
     except SpecchatError as error:
+        return _fail(parser, str(error), UNUSABLE if isinstance(error, _UNUSABLE) else FAILED)
+    except Exception as error:
         if options.debug:
             raise
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return UNUSABLE if isinstance(error, _UNUSABLE) else FAILED
+        return _fail(parser, f"{error!r} (--debug shows where)", FAILED)
     finally:
         interrupt.restore()
     if not comparison.answers:
-        print(f"{parser.prog}: {_nothing(interrupt)}", file=sys.stderr)
-        return INTERRUPTED if interrupt.came() else FAILED
+        return _fail(parser, _nothing(interrupt), INTERRUPTED if interrupt.came() else FAILED)
     if comparison.complete:
         keep_recommendations(comparison, remembered)
-    print(json.dumps(as_json(comparison), ensure_ascii=False, allow_nan=False) if options.json
-          else as_text(comparison), flush=True)  # fmt: skip
+    if options.json:
+        print(json.dumps(as_json(comparison), ensure_ascii=False, allow_nan=False), flush=True)
+    else:
+        print(as_text(comparison), flush=True)
     try:
         _write(comparison, report, png)
     except (OSError, SpecchatError) as error:
-        print(f"{parser.prog}: the report could not be written: {error}", file=sys.stderr)
-        return FAILED
+        return _fail(parser, f"the report could not be written: {error}", FAILED)
     if interrupt.came():
         return INTERRUPTED
     if answer.drafting.strict and any(one.same_as_plain is False for one in comparison.answers):
-        print(f"{parser.prog}: strict allows no difference from the plain text", file=sys.stderr)
-        return FAILED
+        return _fail(parser, "texts differ from the plain ones, which --strict does not allow", FAILED)
     return DONE
+
+
+def _check(parser: Parser, options: argparse.Namespace, answer: AnswerOptions) -> None:
+    """End with exit code 2 where options do not go together."""
+    drafting = answer.drafting
+    if drafting.speculate == "off":
+        parser.error("--speculate off leaves nothing to compare")
+    if drafting.drafter == "lookup" and options.drafts:
+        parser.error("--drafter lookup uses no draft: leave out --draft, or say --drafter both")
+    if drafting.drafter == "model" and not options.drafts:
+        parser.error("--drafter model needs drafts: -md/--draft")
+
+
+def _wanted(options: argparse.Namespace, load: LoadOptions, answer: AnswerOptions) -> Wanted:
+    """What the options ask for.
+
+    Raises:
+        PromptsError: the prompts cannot be read, or there are none of a kind.
+    """
+    prompts = read_prompts(Path(options.prompts)) if options.prompts else built_in_prompts()
+    return Wanted(
+        targets=tuple(options.targets),
+        drafts=tuple(options.drafts or ()),
+        load=load,
+        options=answer,
+        prompts=chosen(prompts, options.kinds),
+        system=options.system,
+        repeats=options.repeats,
+        time_limit_s=options.time_limit,
+    )
+
+
+def _fail(parser: Parser, message: str, code: int) -> int:
+    """Say what is wrong in one line; returns the exit code."""
+    print(f"{parser.prog}: {message}", file=sys.stderr)
+    return code
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
@@ -113,11 +134,9 @@ def as_text(comparison: Comparison) -> str:
         lines += [Text(one.sentence), *(Text(f"  {other}") for other in one.others)]
     lines += [Text(), tables(comparison.contenders, comparison.rows)]
     settings = comparison.settings
-    said = (
-        f"{len(comparison.answers)} answers of up to {settings['tokens_per_answer']} tokens at temperature "
-    )
-    said += f"{settings['temperature']:g} in {comparison.seconds:.0f} s; speed-ups are against the plain "
-    said += "answer to the same prompt beside it: the median, and the least and the largest."
+    said = f"{len(comparison.answers)} answers of up to {settings['tokens_per_answer']} tokens at "
+    said += f"temperature {settings['temperature']:g} in {comparison.seconds:.0f} s; speed-ups are against "
+    said += "the plain answer to the same prompt beside it: the median, and the least and the largest."
     if not comparison.complete:
         said = f"Not all was measured. {said}"
     lines += [Text(), Text(said), *map(Text, texts(comparison))]
@@ -160,11 +179,10 @@ class _Progress:
     It is drawn between answers only: what is drawn while one is measured would take part of the processor.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._watched = self._console.is_terminal
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
-        self._name = name
         self._contenders: tuple[Contender, ...] = ()
         self._rows: tuple[Row, ...] = ()
 
