@@ -82,6 +82,10 @@ class Timetable:
         prompt_tokens = self._prompt_tokens[key]
         return _CAUTION * sum(speed.seconds(prompt_tokens, tokens) for speed in self._speeds)
 
+    def first_token_s(self, group: Group, contender: int) -> float:
+        """What reading the prompt of the group is expected to take this contender."""
+        return self._speeds[contender].seconds(self._prompt_tokens[group.kind, group.prompt], 0)
+
     def tokens(self, groups: Sequence[Group], wanted: int, seconds: float) -> int:
         """How long answers may be so that all of these groups fit into the time; not below the fewest."""
         if sum(self.seconds(group, wanted) for group in groups) <= seconds:

@@ -240,8 +240,9 @@ class _Comparing:
         for place in order(len(contestants), number):
             self._tell(self._answering(measuring, group, contestants[place].name, len(observed), ahead))
             # Prompts are read anew the first time; later the contender before has left them in the cache.
-            got = None
-            if not self._stopped():
+            # A prompt that is being read cannot be left before a part of it is.
+            got, first_s = None, measuring.timetable.first_token_s(group, place)
+            if not self._stopped() and (group.repeat or first_s < self._left_s()):
                 got = self._answer(contestants[place], turns, options, afresh=group.repeat == 0)
             if got is None:
                 break

@@ -150,7 +150,7 @@ def _recommended(target: ModelInfo, judged: Sequence[_Judged], costs: PassCosts 
 
 def _other(one: _Judged, best: _Judged | None = None) -> str:
     """How a contender did that is not recommended."""
-    if one.median < 1 / GAIN:
+    if one.median < 1 / GAIN and any(map(_loses, one.kinds)):
         return (
             f"{one.called} is slower than plain here, {one.median:.2f}x on the whole: {_by_kind(one.rows)}."
         )
@@ -171,7 +171,7 @@ def _by_kind(rows: Sequence[Row]) -> str:
             continue
         if _gains(row):
             gains.append((-row.speedup.median, f"{row.speedup.median:.2f}x on {row.kind}"))
-        elif row.speedup.high < 1 / GAIN:
+        elif _loses(row):
             losses.append((row.speedup.median, f"{row.kind} ({row.speedup.median:.2f}x)"))
         else:
             even.append(row.kind)
@@ -187,6 +187,14 @@ def _gains(row: Row) -> bool:
     """Whether every measurement shows a gain, and the passes that were counted do not gainsay it."""
     speedup, counted = row.speedup, row.counted_speedup
     return speedup is not None and speedup.low > GAIN and (counted is None or counted.median > 1.0)
+
+
+def _loses(row: Row) -> bool:
+    """Whether every measurement shows a loss; of a single one the counted passes have to show it, too."""
+    speedup, counted = row.speedup, row.counted_speedup
+    if speedup is None or speedup.high >= 1 / GAIN:
+        return False
+    return speedup.count > 1 or counted is None or counted.median < 1.0
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -50,6 +50,10 @@ def test_a_group_takes_what_its_prompt_and_its_answers_take(timetable: Timetable
     assert timetable.seconds(GROUPS[1], 100) == pytest.approx(1.1 * (100 * 0.03 + 100 * 0.15))
 
 
+def test_a_first_token_takes_what_its_prompt_takes(timetable: Timetable):
+    assert timetable.first_token_s(GROUPS[1], 1) == pytest.approx(2.0)
+
+
 def test_a_group_that_was_answered_is_expected_to_take_as_long_again(timetable: Timetable):
     timetable.observe_group(GROUPS[0], 7.0)
     assert timetable.seconds(Group("a", 0, 1), 100) == pytest.approx(7.7)

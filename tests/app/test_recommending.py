@@ -78,6 +78,14 @@ def test_a_gain_that_the_counted_passes_gainsay_is_not_claimed():
     assert only([row(2, "code", gain, counted=1.1), row(2, None, gain)]).best == 2
 
 
+def test_a_single_slow_answer_is_no_loss_where_the_counted_passes_gainsay_it():
+    once, twice = Spread(0.6, 0.6, 0.6, 1), Spread(0.6, 0.5, 0.7, 2)
+    for loss, counted, slower in ((once, 1.0, False), (once, 0.8, True), (twice, 1.0, True)):
+        (other,) = only([row(2, "code", loss, counted), row(2, None, loss)]).others
+        assert ("slower than plain here" in other) is slower
+        assert ("no gain to speak of on code" in other) is not slower
+
+
 def test_each_target_gets_its_own_recommendation():
     other = model("huge")
     contenders = (PLAIN, SMALL, contender("p", "none", other), contender("s", target=other))
