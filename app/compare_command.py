@@ -203,10 +203,11 @@ class _Progress:
             case Noted():
                 self._console.print(Text(f"note: {happening.text}"), soft_wrap=True)
             case Answering():
-                left = f"about {happening.left_s / 60:.0f} min" if happening.left_s >= 90 else "a minute"
+                seconds = happening.left_s
+                left = f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
                 self._draw(
                     f"{happening.kind} {happening.prompt + 1}: {happening.name} answers; "
-                    f"{happening.answered} of about {happening.expected} answers, {left} left; Ctrl+C stops"
+                    f"{happening.answered} of about {happening.expected}, about {left} left; Ctrl+C stops"
                 )
             case Compared():
                 self._contenders, self._rows = happening.contenders, happening.rows

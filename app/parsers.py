@@ -12,6 +12,7 @@ from .options import (
     add_config_options,
     add_model_options,
     add_run_options,
+    options_of,
 )
 
 PROG = "specchat"
@@ -96,6 +97,12 @@ def compare_parser() -> Parser:
     add_compare_options(parser)
     add_config_options(parser)
     parser.set_defaults(temp=0.0, max_tokens=160)
+    defaults = {
+        "temp": "temperature; 0 always takes the likeliest token (default: 0)",
+        "max_tokens": "the most tokens of an answer (default: 160)",
+    }
+    for _, option in options_of(parser):
+        option.help = defaults.get(option.dest, option.help)
     return parser
 
 

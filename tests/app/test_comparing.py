@@ -14,7 +14,7 @@ from specchat.app.comparing import compare
 from specchat.app.comparison import Comparison, rows_of
 from specchat.app.decoding.settings import Sampling
 from specchat.app.requests import AnswerOptions, Drafting, LoadOptions
-from specchat.models.errors import ContextFullError, ModelFileError, PairError
+from specchat.models.errors import ContextFullError, LoadError, ModelFileError, PairError
 from specchat.models.llama import Model
 from tests.tiny_models import EXACT, TinyPair, write_tiny_model
 
@@ -235,6 +235,22 @@ def test_a_draft_that_cannot_serve_is_named_and_left_out(tiny_pair: TinyPair, tm
     assert [one.drafts for one in comparison.contenders] == ["none", "lookup", "both"]
     notes = [one.text for one in heard.told if isinstance(one, Noted)]
     assert any("alien.gguf cannot draft for target.gguf" in note and "759" in note for note in notes)
+
+
+def test_a_draft_that_cannot_be_loaded_is_named_and_left_out(
+    tiny_pair: TinyPair, second: Path, monkeypatch: pytest.MonkeyPatch
+):
+    class Refusing(Model):
+        def __init__(self, path: Path, **options) -> None:
+            if path.name == "second.gguf":
+                raise LoadError("out of memory")
+            super().__init__(path, **options)
+
+    monkeypatch.setattr(loading, "Model", Refusing)
+    heard = Heard()
+    comparison = heard(wanted(tiny_pair, second, tiny_pair.draft))
+    assert [one.drafts for one in comparison.contenders] == ["none", "lookup", "both"]
+    assert any(isinstance(one, Noted) and "out of memory" in one.text for one in heard.told)
 
 
 def test_where_no_draft_can_serve_nothing_is_loaded(
