@@ -158,6 +158,8 @@ def _other(one: _Judged, best: _Judged | None = None) -> str:
     if best is not None and one.pays and one.median > best.median:
         more = (one.contender.memory_bytes - best.contender.memory_bytes) / 1e6
         said += f"; hardly faster than {best.called}, and takes {more:,.0f} MB more"
+    if any(row.speedup and row.speedup.low > GAIN and not _gains(row) for row in one.kinds):
+        said += "; faster by the clock but not by its passes: measure again on a machine at rest"
     return f"{said}."
 
 
