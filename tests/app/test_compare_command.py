@@ -15,7 +15,7 @@ import pytest
 from specchat.app.compare_command import as_json, as_text
 from specchat.app.comparison import Comparison, rows_of
 from specchat.app.recommending import recommend
-from tests.app.comparisons import LOOKUP, PLAIN, answered, contender
+from tests.app.made_rows import LOOKUP, PLAIN, answered, contender
 from tests.app.test_cli import specchat
 from tests.tiny_models import TinyPair, write_tiny_model
 

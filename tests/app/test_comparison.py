@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specchat.app.comparison import Answered, Row, Spread, rows_of, settled
-from tests.app.comparisons import LOOKUP, PLAIN, answered, contender, model, row
+from tests.app.made_rows import LOOKUP, PLAIN, answered, contender, model, row
 
 DRAFT = contender("small")
 CONTENDERS = (PLAIN, LOOKUP, DRAFT)

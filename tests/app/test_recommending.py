@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from specchat.app.comparison import Comparison, PassCosts, Recommendation, Row, Spread
 from specchat.app.recommending import GAIN, keep_recommendations, recommend, recommended_draft
 from specchat.app.remembered import Remembered
-from tests.app.comparisons import LOOKUP, PLAIN, TARGET, contender, model, row, rows
+from tests.app.made_rows import LOOKUP, PLAIN, TARGET, contender, model, row, rows
 
 SMALL, TINY = contender("small", memory=3 * 10**9), contender("tiny", memory=2 * 10**9)
 CONTENDERS = (PLAIN, LOOKUP, SMALL, TINY)
