@@ -73,8 +73,8 @@ def compare_command(
         print(as_text(comparison), flush=True)
     try:
         _write(comparison, report, png)
-    except (OSError, SpecchatError) as error:
-        return _fail(parser, f"the report could not be written: {error}", FAILED)
+    except SpecchatError as error:
+        return _fail(parser, str(error), FAILED)
     if interrupt.came():
         return INTERRUPTED
     if answer.drafting.strict and any(one.same_as_plain is False for one in comparison.answers):
