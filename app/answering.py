@@ -40,8 +40,10 @@ class Answerer:
         clock: Callable[[], float],
         accept: Rule = speculative,
         remembered: Remembered | None = None,
+        on_round: Callable[[Round], None] = lambda _round: None,
     ) -> None:
-        self._pair = pair
+        """Answer with this pair; `on_round` is told every round before its text is."""
+        self._pair, self._on_round = pair, on_round
         self._pacers = Pacers(pair, clock, cancelled, remembered)
         self._emit, self._cancelled, self._clock, self._accept = emit, cancelled, clock, accept
         self._baseline = Baseline()
@@ -88,6 +90,7 @@ class Answerer:
         ) as rounds:
             for done in rounds:
                 self._baseline.observe(done)
+                self._on_round(done)
                 if told.add(done):
                     break
         self._pacers.remember()

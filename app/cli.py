@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -59,6 +60,8 @@ def main(words: Sequence[str], open_chat: OpenChat) -> int:
         from .pull_command import pull_command
 
         return pull_command(COMMANDS["pull"](), rest)
+    if name == "compare":
+        return _compare(rest)
     if name == "history":
         from .history_command import history_command
 
@@ -124,6 +127,23 @@ def _inspect(words: Sequence[str]) -> int:
     from .inspecting import inspect
 
     return _or_exit(parser, lambda: inspect(options.target, options.draft))
+
+
+def _compare(words: Sequence[str]) -> int:
+    parser = COMMANDS["compare"]()
+    options, _, _ = _settled(parser, words)
+    # How models are loaded is a matter of settings; what they are asked is said here or built in.
+    said = parser.parse_args(words)
+    said.target = said.draft = None
+    if said.targets is None:
+        said.targets = [options.target] if options.target else []
+        said.drafts = said.drafts or ([options.draft] if options.draft else [])
+    if not said.targets:
+        parser.error("a model is needed: -m/--target")
+    from .compare_command import compare_command
+
+    load = replace(load_options(parser, options), target="", draft=None)
+    return compare_command(parser, said, load, answer_options(parser, said), log_file(parser, said))
 
 
 def _config(words: Sequence[str]) -> int:

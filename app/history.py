@@ -231,9 +231,10 @@ class History:
         return [row[0] for row in rows]
 
     def versions(self, conversation: int) -> dict[int, tuple[int, int]]:
-        """Which version each message is, counted from 1, and of how many; those without others are left out."""
+        """Which version each message is, from 1, and of how many; those without others are left out."""
         rows = self._database.rows(
-            "SELECT id, place, of FROM (SELECT id, row_number() OVER (PARTITION BY parent ORDER BY id) AS place, "
+            "SELECT id, place, of FROM (SELECT id, "
+            "row_number() OVER (PARTITION BY parent ORDER BY id) AS place, "
             "count(*) OVER (PARTITION BY parent) AS of FROM messages WHERE conversation = ?) WHERE of > 1",
             (conversation,),
         )

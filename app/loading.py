@@ -131,18 +131,9 @@ def load_pair(
             f"{' '.join(verdict.reasons[:2])} "
             "Choose a draft of the target's own family, or start without --draft."
         )
-    vocabulary = target_header.vocabulary
-    template = ChatTemplate.from_model(
-        options.chat_template or target_header.chat_template,
-        vocabulary.bos_text,
-        vocabulary.eos_text,
-        vocabulary,
-        datetime.now,
-    )
-    size = options.ctx_size or min(DEFAULT_CONTEXT, target_header.train_context or DEFAULT_CONTEXT)
-    loader = _Loader(options, size, emit, cancelled, clock)
+    template = template_of(target_header, options)
+    loader = Loader(options, target_header, emit, cancelled, clock)
     # Vocabularies are megabytes of texts that nothing asks for any more.
-    del vocabulary
     target_header = target_header.without_tokens()
     draft_header = draft_header and draft_header.without_tokens()
     target = loader.load("target", target_header, options.gpu_layers)
@@ -163,20 +154,43 @@ def thread_count(options: LoadOptions) -> int:
     return options.threads or psutil.cpu_count(logical=False) or 1
 
 
-class _Loader:
+def template_of(target: GgufHeader, options: LoadOptions) -> ChatTemplate:
+    """The chat template to talk to this target with.
+
+    Raises:
+        TemplateError: it cannot be compiled.
+    """
+    vocabulary = target.vocabulary
+    return ChatTemplate.from_model(
+        options.chat_template or target.chat_template,
+        vocabulary.bos_text,
+        vocabulary.eos_text,
+        vocabulary,
+        datetime.now,
+    )
+
+
+class Loader:
+    """Loads a target and what drafts for it, with contexts of one size."""
+
     def __init__(
         self,
         options: LoadOptions,
-        size: int,
+        target: GgufHeader,
         emit: Emit,
         cancelled: Cancelled,
         clock: Callable[[], float],
     ) -> None:
-        self._options, self._size = options, size
+        self._options = options
+        self._size = options.ctx_size or min(DEFAULT_CONTEXT, target.train_context or DEFAULT_CONTEXT)
         self._emit, self._cancelled, self._clock = emit, cancelled, clock
 
     def load(self, role: ContextRole, header: GgufHeader, gpu_layers: int) -> LoadedModel:
-        """Load one model and its context, and run a first pass."""
+        """Load one model and its context, and run a first pass.
+
+        Raises:
+            LoadError: llama.cpp would not load it, or `cancelled` said so.
+        """
         told = -1
 
         def on_progress(fraction: float) -> bool:

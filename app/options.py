@@ -56,16 +56,21 @@ def options_of(parser: argparse.ArgumentParser) -> Iterator[tuple[str | None, ar
             yield group.title, action
 
 
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Which models, and how they are loaded."""
+def add_model_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """Which models, and how they are loaded; `several` makes lists of them, `targets` and `drafts`."""
     group = parser.add_argument_group("models")
-    group.add_argument(
-        "-m",
-        "--target",
-        metavar=GGUF,
-        help="the model that answers: a file, or a name as specchat pull takes it",
-    )
-    group.add_argument("-md", "--draft", metavar=GGUF, help="a small model of the same family that drafts")
+    target = "the model that answers: a file, or a name as specchat pull takes it"
+    draft = "a small model of the same family that drafts"
+    if several:
+        group.add_argument(
+            "-m", "--target", dest="targets", action="append", metavar=GGUF, help=f"{target}; may be repeated"
+        )
+        group.add_argument(
+            "-md", "--draft", dest="drafts", action="append", metavar=GGUF, help=f"{draft}; may be repeated"
+        )
+    else:
+        group.add_argument("-m", "--target", metavar=GGUF, help=target)
+        group.add_argument("-md", "--draft", metavar=GGUF, help=draft)
     group.add_argument(
         "-c",
         "--ctx-size",
@@ -241,6 +246,34 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
                        "own noise (with --temp 0)")  # fmt: skip
 
 
+def add_compare_options(parser: argparse.ArgumentParser) -> None:
+    """What contenders are asked, for how long, and where the report goes."""
+    group = parser.add_argument_group("comparison")
+    group.add_argument(
+        "--prompts",
+        metavar=FILE,
+        help="your own prompts: texts between lines of ---, or JSON lines with kind and prompt",
+    )
+    group.add_argument("--kinds", nargs="+", metavar="KIND", help="only these kinds of prompt")
+    group.add_argument(
+        "--repeats",
+        type=_count,
+        default=3,
+        metavar="N",
+        help="answer each prompt N times at the most; fewer where the figures settle (default: 3)",
+    )
+    group.add_argument(
+        "--time-limit",
+        type=_seconds,
+        default=540.0,
+        metavar="SECONDS",
+        help="be done within this: fewer prompts, then shorter answers, where it is short (default: 540)",
+    )
+    group.add_argument("--report", metavar=FILE, help="write a page with charts (HTML)")
+    group.add_argument("--png", metavar=FILE, help="write a picture of the charts")
+    group.add_argument("--json", action="store_true", help="one JSON object on stdout in place of the table")
+
+
 def add_chat_settings(parser: argparse.ArgumentParser) -> None:
     """How the chat looks and where it finds things: for the settings file and the environment, not flags."""
     group = parser.add_argument_group("chat")
@@ -339,5 +372,6 @@ _whole = Number(int, "a whole number", lambda _: True)
 _count = Number(int, "a whole number from 1 on", lambda value: value >= 1)
 _natural = Number(int, "a whole number from 0 on", lambda value: value >= 0)
 _draft_length = Number(int, f"a whole number from 1 to {MAX_DRAFT}", lambda value: 1 <= value <= MAX_DRAFT)
+_seconds = Number(float, "a number of seconds from 1 on", lambda value: 1 <= value < float("inf"))
 _at_least_zero = Number(float, "a number from 0 on", lambda value: 0 <= value < float("inf"))
 _share = Number(float, "a number from 0 to 1", lambda value: 0 <= value <= 1)

@@ -9,9 +9,11 @@ from .options import (
     Parser,
     add_answer_options,
     add_chat_settings,
+    add_compare_options,
     add_config_options,
     add_model_options,
     add_run_options,
+    options_of,
 )
 
 PROG = "specchat"
@@ -27,7 +29,8 @@ def chat_parser() -> Parser:
         description="Chat with a local GGUF model in the terminal; a small draft model makes it faster, "
         "and changes nothing else.",
         epilog="commands: specchat run (one answer on stdout), specchat inspect (a file or a pair, from "
-        "the headers), specchat pull (models from the Hugging Face hub), specchat history (what was said), "
+        "the headers), specchat pull (models from the Hugging Face hub), specchat compare (which draft pays "
+        "here, measured), specchat history (what was said), "
         "specchat demo (a small packaged model), specchat config (the settings in force), specchat "
         "completion (for your shell). Each has its own --help.",
     )
@@ -105,6 +108,28 @@ def pull_parser() -> Parser:
     return parser
 
 
+def compare_parser() -> Parser:
+    """Pairs, measured."""
+    parser = Parser(
+        prog=f"{PROG} compare",
+        description="Measure what drafts are worth here: plain decoding, the text so far, and each draft "
+        "answer the same prompts one after another. Prints a table and what to use. Of your settings only "
+        "[models] count: what is asked is the same for everybody.",
+    )
+    add_model_options(parser, several=True)
+    add_answer_options(parser)
+    add_compare_options(parser)
+    add_config_options(parser)
+    parser.set_defaults(temp=0.0, max_tokens=160)
+    defaults = {
+        "temp": "temperature; 0 always takes the likeliest token (default: 0)",
+        "max_tokens": "the most tokens of an answer (default: 160)",
+    }
+    for _, option in options_of(parser):
+        option.help = defaults.get(option.dest, option.help)
+    return parser
+
+
 def history_parser() -> Parser:
     """Conversations that were kept."""
     parser = Parser(
@@ -158,6 +183,7 @@ COMMANDS: Mapping[str, Callable[[], Parser]] = {
     "run": run_parser,
     "inspect": inspect_parser,
     "pull": pull_parser,
+    "compare": compare_parser,
     "history": history_parser,
     "demo": demo_parser,
     "config": config_parser,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -249,6 +250,8 @@ class Context:
         self.tokens: list[int] = []
         self.pass_s = 0.0
         """Seconds spent in passes so far."""
+        self.passes: Counter[int] = Counter()
+        """Passes so far, by the tokens in them."""
         self._clock = clock
         self._memory: Any = api.llama_get_memory(self._context)
         self._batch = Batch(self.chunk, branches)
@@ -377,6 +380,7 @@ class Context:
             status = api.llama_decode(self._context, self._structure)
             api.llama_synchronize(self._context)
         self.pass_s += self._clock() - started
+        self.passes[count] += 1
         if status != 0:
             self.keep(())
             self._forget_after(len(self.tokens))

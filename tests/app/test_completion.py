@@ -81,7 +81,7 @@ def test_bash_offers_all_options_of_a_command(folder: Path, name: str):
 
 @needs_bash
 def test_bash_offers_commands_first_and_only_first(folder: Path):
-    assert in_bash(folder, "specchat", "co") == ["completion", "config"]
+    assert in_bash(folder, "specchat", "co") == ["compare", "completion", "config"]
     assert set(COMMANDS) < set(in_bash(folder, "specchat", ""))
     assert in_bash(folder, "specchat", "--strict", "co") == []
     assert in_bash(folder, "specchat", "completion", "") == ["bash", "fish", "zsh"]
@@ -120,7 +120,7 @@ def test_zsh_reads_the_script(tmp_path: Path):
 
 @needs_fish
 def test_fish_offers_commands_options_choices_and_models(folder: Path):
-    assert in_fish(folder, "specchat co") == ["completion", "config"]
+    assert in_fish(folder, "specchat co") == ["compare", "completion", "config"]
     assert in_fish(folder, "specchat run co") == []
     assert in_fish(folder, "specchat completion ") == ["bash", "fish", "zsh"]
     assert in_fish(folder, "specchat run --drafter ") == ["both", "lookup", "model"]

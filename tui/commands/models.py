@@ -20,6 +20,8 @@ from ...app.catalog import (
 )
 from ...app.downloading import DownloadCancelled, download
 from ...app.known_models import HubFile, Known, known_models
+from ...app.recommending import Advice, recommended_draft
+from ...app.remembered import Remembered, default_path
 from ...app.requests import LoadOptions
 from ...models.errors import ModelFileError, SpecchatError
 from ...models.gguf_file import read_header
@@ -100,9 +102,10 @@ def pick_draft(app: SpecchatApp, name: str | None) -> None:
     target_path = session.loaded.target.path
     found = [model for model in models_here(app) if str(model.path) != target_path]
     app.incoming.hint("looking at the models on this disk")
+    advice = recommended_draft(session.loaded.target, Remembered(default_path()))
 
     def look() -> None:
-        choices = _draft_choices(Path(target_path), found)
+        choices = draft_choices(Path(target_path), found, advice)
         app.call_from_thread(_show_drafts, app, choices)
 
     app.run_worker(look, thread=True, exit_on_error=False)
@@ -216,8 +219,8 @@ def _row_choice(row: ModelRow) -> Choice:
     return Choice(str(found.path), found.name, " · ".join(facts), f"{row.name} {found.path}")
 
 
-def _draft_choices(target_path: Path, found: list[FoundModel]) -> list[Choice]:
-    """No draft, then those that fit, the smaller first, then those that do not."""
+def draft_choices(target_path: Path, found: list[FoundModel], advice: Advice | None) -> list[Choice]:
+    """No draft, then those that fit, the smaller first, then those that do not; with what was measured."""
     choices = [Choice(None, "No draft", "the text so far still drafts where it repeats itself")]
     try:
         target = read_header(target_path)
@@ -238,5 +241,9 @@ def _draft_choices(target_path: Path, found: list[FoundModel]) -> list[Choice]:
         facts = (
             f"{quantization} · {figures.size(model.size_bytes)} ({row.share:.0%} of the target) · {row.text}"
         )
+        path = str(row.draft.absolute())
+        if advice is not None and path in advice.measured:
+            best = ", the best" if path == advice.draft else ""
+            facts = f"measured here{best}: {advice.measured[path]} · {facts}"
         choices.append(Choice(str(row.draft), model.name, facts, str(row.draft), usable=row.usable))
     return choices
