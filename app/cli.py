@@ -118,8 +118,16 @@ def _inspect(words: Sequence[str]) -> int:
     parser = COMMANDS["inspect"]()
     options = parser.parse_args(words)
     from .inspecting import inspect
+    from .processor import this_processor
 
-    return _or_exit(parser, lambda: inspect(options.target, options.draft))
+    target, *others = options.files
+    wanted = LoadOptions(
+        target=target,
+        ctx_size=options.ctx_size,
+        cache_type_k=options.cache_type_k,
+        cache_type_v=options.cache_type_v,
+    )
+    return inspect(wanted, others, this_processor(), options.json, parser.prog)
 
 
 def _config(words: Sequence[str]) -> int:

@@ -17,19 +17,11 @@ from ..models.locate import locate_model
 from ..models.pair import Verdict, judge
 from ..models.template import ChatTemplate
 from .events import ContextRole, Event, LoadProgress, ModelInfo
-from .requests import MAX_DRAFT, LoadOptions
+from .footprint import BRANCHES, CPU_CHUNK, GPU_CHUNK, context_size, rows_of
+from .requests import LoadOptions
 
 Emit = Callable[[Event], None]
 Cancelled = Callable[[], bool]
-
-DEFAULT_CONTEXT = 8192
-
-_BRANCHES = 8
-"""Branches that a draft tree may have."""
-
-_CPU_CHUNK, _GPU_CHUNK = 128, 512
-"""Prompt tokens per prefill pass. A processor takes about a second for so many, which is how long a
-cancel waits; fixed, since the size of a pass may change how its results are rounded."""
 
 
 class LoadedModel:
@@ -139,7 +131,7 @@ def load_pair(
         vocabulary,
         datetime.now,
     )
-    size = options.ctx_size or min(DEFAULT_CONTEXT, target_header.train_context or DEFAULT_CONTEXT)
+    size = context_size(options.ctx_size, target_header.train_context)
     loader = _Loader(options, size, emit, cancelled, clock)
     # Vocabularies are megabytes of texts that nothing asks for any more.
     del vocabulary
@@ -199,9 +191,9 @@ class _Loader:
                 model,
                 size=self._size,
                 threads=thread_count(options),
-                chunk=_CPU_CHUNK if gpu_layers == 0 or not _has_gpu() else _GPU_CHUNK,
-                rows=MAX_DRAFT + 1 if role == "target" else 1,  # each takes a vocabulary of logits
-                branches=_BRANCHES if role == "target" and model.drops_suffixes else 1,
+                chunk=CPU_CHUNK if gpu_layers == 0 or not _has_gpu() else GPU_CHUNK,
+                rows=rows_of(role),
+                branches=BRANCHES if role == "target" and model.drops_suffixes else 1,
                 cache_type_k=options.cache_type_k,
                 cache_type_v=options.cache_type_v,
                 flash_attn=options.flash_attn,

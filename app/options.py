@@ -61,14 +61,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("models")
     group.add_argument("-m", "--target", metavar=GGUF, help="the model that answers")
     group.add_argument("-md", "--draft", metavar=GGUF, help="a small model of the same family that drafts")
-    group.add_argument(
-        "-c",
-        "--ctx-size",
-        type=_context,
-        default=0,
-        metavar="N",
-        help="tokens of context (default: 8192, or what the model was trained for if less)",
-    )
+    add_context_options(group.add_argument)
     group.add_argument(
         "-t",
         "--threads",
@@ -93,23 +86,6 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="draft layers on the GPU (default: all, if there is one)",
     )
-    types = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
-    group.add_argument(
-        "-ctk",
-        "--cache-type-k",
-        choices=types,
-        default="f16",
-        metavar="TYPE",
-        help=f"type of the K cache: {', '.join(types)} (default: f16)",
-    )
-    group.add_argument(
-        "-ctv",
-        "--cache-type-v",
-        choices=types,
-        default="f16",
-        metavar="TYPE",
-        help="type of the V cache (default: f16)",
-    )
     group.add_argument(
         "-fa",
         "--flash-attn",
@@ -121,6 +97,35 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "--chat-template", metavar=FILE, help="a jinja file in place of the model's own chat template"
     )
     group.add_argument("--log-file", metavar=FILE, help="where llama.cpp's log goes")
+
+
+def add_context_options(add: Callable[..., object]) -> None:
+    """How large a context is and what its cache is made of; `add` is the `add_argument` of a group."""
+    add(
+        "-c",
+        "--ctx-size",
+        type=_context,
+        default=0,
+        metavar="N",
+        help="tokens of context (default: 8192, or what the model was trained for if less)",
+    )
+    types = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
+    add(
+        "-ctk",
+        "--cache-type-k",
+        choices=types,
+        default="f16",
+        metavar="TYPE",
+        help=f"type of the K cache: {', '.join(types)} (default: f16)",
+    )
+    add(
+        "-ctv",
+        "--cache-type-v",
+        choices=types,
+        default="f16",
+        metavar="TYPE",
+        help="type of the V cache (default: f16)",
+    )
 
 
 def add_answer_options(parser: argparse.ArgumentParser) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from .options import (
+    GGUF,
     Parser,
     add_answer_options,
     add_chat_settings,
     add_config_options,
+    add_context_options,
     add_model_options,
     add_run_options,
 )
@@ -71,13 +73,15 @@ def demo_parser() -> Parser:
 
 
 def inspect_parser() -> Parser:
-    """A file or a pair."""
+    """Files, and the pairs they make."""
     parser = Parser(
         prog=f"{PROG} inspect",
-        description="Say what a GGUF file is, and whether a draft can serve a target, from the headers.",
+        description="Say what GGUF files are and what memory they take, from the headers. Of several, the "
+        "first is taken as the target, and each other is judged as its draft.",
     )
-    parser.add_argument("target", help="a GGUF file")
-    parser.add_argument("draft", nargs="?", help="a GGUF file that may draft for it")
+    parser.add_argument("files", nargs="+", metavar=GGUF, help="a model: a target, then drafts")
+    add_context_options(parser.add_argument_group("memory").add_argument)
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     return parser
 
 
