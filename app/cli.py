@@ -55,6 +55,8 @@ def main(words: Sequence[str], open_chat: OpenChat) -> int:
         return _demo(rest, open_chat)
     if name == "inspect":
         return _inspect(rest)
+    if name == "doctor":
+        return _doctor(rest)
     if name == "history":
         from .history_command import history_command
 
@@ -128,6 +130,14 @@ def _inspect(words: Sequence[str]) -> int:
         cache_type_v=options.cache_type_v,
     )
     return inspect(wanted, others, this_processor(), options.json, parser.prog)
+
+
+def _doctor(words: Sequence[str]) -> int:
+    parser = COMMANDS["doctor"]()
+    options = parser.parse_args(words)
+    from .doctor import Surroundings, doctor
+
+    return _or_exit(parser, lambda: doctor(options.target, options.threads, options.json, Surroundings()))
 
 
 def _config(words: Sequence[str]) -> int:

@@ -62,14 +62,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-m", "--target", metavar=GGUF, help="the model that answers")
     group.add_argument("-md", "--draft", metavar=GGUF, help="a small model of the same family that drafts")
     add_context_options(group.add_argument)
-    group.add_argument(
-        "-t",
-        "--threads",
-        type=_threads,
-        default=0,
-        metavar="N",
-        help="threads (default: one per physical core)",
-    )
+    add_threads_option(group.add_argument)
     group.add_argument(
         "-ngl",
         "--gpu-layers",
@@ -125,6 +118,18 @@ def add_context_options(add: Callable[..., object]) -> None:
         default="f16",
         metavar="TYPE",
         help="type of the V cache (default: f16)",
+    )
+
+
+def add_threads_option(add: Callable[..., object]) -> None:
+    """How many threads a pass uses; `add` is the `add_argument` of a group."""
+    add(
+        "-t",
+        "--threads",
+        type=_threads,
+        default=0,
+        metavar="N",
+        help="threads (default: one per physical core)",
     )
 
 

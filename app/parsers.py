@@ -13,6 +13,7 @@ from .options import (
     add_context_options,
     add_model_options,
     add_run_options,
+    add_threads_option,
 )
 
 PROG = "specchat"
@@ -27,9 +28,10 @@ def chat_parser() -> Parser:
         prog=PROG,
         description="Chat with a local GGUF model in the terminal; a small draft model makes it faster, "
         "and changes nothing else.",
-        epilog="commands: specchat run (one answer on stdout), specchat inspect (a file or a pair, from "
-        "the headers), specchat history (what was said), specchat demo (a small packaged model), specchat "
-        "config (the settings in force), specchat completion (for your shell). Each has its own --help.",
+        epilog="commands: specchat run (one answer on stdout), specchat inspect (files and pairs, from the "
+        "headers), specchat doctor (what a report of a bug needs), specchat history (what was said), "
+        "specchat demo (a small packaged model), specchat config (the settings in force), specchat "
+        "completion (for your shell). Each has its own --help.",
     )
     add_model_options(parser)
     add_answer_options(parser)
@@ -81,6 +83,20 @@ def inspect_parser() -> Parser:
     )
     parser.add_argument("files", nargs="+", metavar=GGUF, help="a model: a target, then drafts")
     add_context_options(parser.add_argument_group("memory").add_argument)
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    return parser
+
+
+def doctor_parser() -> Parser:
+    """The machine and what is installed."""
+    parser = Parser(
+        prog=f"{PROG} doctor",
+        description="Say what a report of a bug needs: versions, what llama.cpp was built for, how fast "
+        "memory and passes are here, a test of passes in a process of its own, folders, the terminal. "
+        "The exit code is 1 where something failed. Nothing of your conversations is shown.",
+    )
+    parser.add_argument("-m", "--target", metavar=GGUF, help="a model to test with (default: the demo's)")
+    add_threads_option(parser.add_argument)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     return parser
 
@@ -137,6 +153,7 @@ def completion_parser() -> Parser:
 COMMANDS: Mapping[str, Callable[[], Parser]] = {
     "run": run_parser,
     "inspect": inspect_parser,
+    "doctor": doctor_parser,
     "history": history_parser,
     "demo": demo_parser,
     "config": config_parser,

@@ -1,17 +1,23 @@
 """`specchat inspect`, beside what the gguf package says of the same files."""
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+import gguf
 import pytest
+from gguf.scripts.gguf_dump import dump_metadata_json
 
 from specchat.app.exit_codes import DONE, UNUSABLE
 from specchat.app.inspecting import inspect
 from specchat.app.processor import Processor
 from specchat.app.requests import LoadOptions
+from specchat.models.gguf_layout import TOKENS_KEY
 from specchat.models.locate import packaged_demo_model
 from tests.models.gguf_writing import write_gguf
 from tests.tiny_models import TinyPair, write_tiny_model
@@ -34,12 +40,12 @@ def told(capsys: pytest.CaptureFixture[str], *files: Path, code: int = DONE) -> 
 
 
 def dumped(path: Path) -> dict[str, Any]:
-    """What the gguf package's own program says."""
-    done = subprocess.run(
-        [sys.executable, "-m", "gguf.scripts.gguf_dump", "--json", "--json-array", str(path)],
-        capture_output=True, text=True, timeout=100, check=True,
-    )  # fmt: skip
-    return json.loads(done.stdout)
+    """What the gguf package's own program says, and how many tokens its reader found."""
+    reader = gguf.GGUFReader(path)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        dump_metadata_json(reader, Namespace(model=str(path), no_tensors=False, json_array=False))
+    return {**json.loads(said.getvalue()), "tokens": len(reader.fields[TOKENS_KEY].data)}
 
 
 def shared_figures(dump: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +82,7 @@ def shared_figures(dump: dict[str, Any]) -> dict[str, Any]:
         "rope.scaling": keys.get(f"{architecture}.rope.scaling.type"),
         "vocabulary.kind": keys.get("tokenizer.ggml.model"),
         "vocabulary.pre": keys.get("tokenizer.ggml.pre"),
-        "vocabulary.size": len(keys["tokenizer.ggml.tokens"]),
+        "vocabulary.size": dump["tokens"],
         "vocabulary.bos": keys.get("tokenizer.ggml.bos_token_id"),
         "vocabulary.add_bos": keys.get("tokenizer.ggml.add_bos_token"),
         "vocabulary.eos": keys.get("tokenizer.ggml.eos_token_id"),
