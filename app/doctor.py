@@ -30,13 +30,14 @@ from .parsers import VERSION
 from .places import folder_figures, users_places
 from .processor import Processor, this_processor
 from .requests import LoadOptions
-from .self_test import Built, Decoded, Loading, Timed, try_llama
+from .self_test import Built, Decoded, Timed, Trying, try_llama
 from .settings import all_settings
 from .settings_file import chosen_path, read_settings
 from .trial import TrialFailed, told_by
 
-_SILENCE_S = 60.0
-"""How long the self-test may say nothing before it counts as hung."""
+_SILENCE_S = 120.0
+"""How long the self-test may say nothing before it counts as hung: longer than a pass of a large model on a
+busy machine."""
 
 _CONTEXT = 512
 _LABEL_CELLS, _COLUMNS = 18, 80
@@ -174,8 +175,8 @@ def _llama(
             if isinstance(told, Built):
                 yield _built(told, processor)
                 doing = "While it loaded the model"
-            elif isinstance(told, Loading) and told.fraction == 1.0:
-                doing = "In a pass over one or several tokens"
+            elif isinstance(told, Trying):
+                doing = f"In a pass over {told.tokens} token{'' if told.tokens == 1 else 's'}"
             elif isinstance(told, Decoded):
                 tokens = ", ".join(map(str, told.sizes))
                 yield Section(
@@ -257,16 +258,19 @@ def what_it_means(seconds: Mapping[int, float]) -> str:
         return "Passes of several tokens could not be timed."
     size = min(shares, key=lambda size: shares[size])
     ratio, share = seconds[size] / seconds[1], shares[size]
+    costs = f"With this model a pass over {size} tokens takes {ratio:.2f} times one over a single token"
+    if share >= 1:
+        return f"{costs}, and of the others none is cheaper by the token: drafting does not pay."
     if share < _CHEAP:
         judged = "drafting pays for most texts"
     elif share < _DEAR:
         judged = "drafting pays where a text can be foreseen, as code can"
     else:
         judged = "drafting pays only where a text repeats itself"
+    drafted = "1 drafted token pays" if size == 2 else f"{size - 1} drafted tokens pay"
     return (
-        f"With this model a pass over {size} tokens takes {ratio:.2f} times one over a single token, so its "
-        f"{size - 1} drafted tokens pay where more than {share:.0%} of them are accepted, the draft's own "
-        f"time not counted: {judged}."
+        f"{costs}, so {drafted} where more than {share:.0%} are accepted, the draft's own time not counted: "
+        f"{judged}."
     )
 
 

@@ -9,6 +9,8 @@ from .trial import Tell
 
 _CONTEXT, _CHUNK, _ROWS = 512, 128, 33
 
+_TIMING_S = 3.0
+
 _SIZES = (1, 2, 3, 4, 5, 8, 16, 33)
 """Tokens of the passes that are tried: kernels differ between one token and several."""
 
@@ -27,6 +29,13 @@ class Loading:
     """So much of the model has been read."""
 
     fraction: float
+
+
+@dataclass(frozen=True)
+class Trying:
+    """A pass over so many tokens comes next."""
+
+    tokens: int
 
 
 @dataclass(frozen=True)
@@ -71,12 +80,12 @@ def try_llama(tell: Tell, target: Path | None, threads: int) -> None:
 
     with Model(target, on_progress=on_progress) as model:
         context = Context(model, size=_CONTEXT, threads=threads, chunk=_CHUNK, rows=_ROWS)
-        tell(Loading(1.0))
         for size in _SIZES:
+            tell(Trying(size))
             logits = context.decode([max(model.bos, 0)] * size, size)
             if not np.isfinite(logits).all():
                 raise ArithmeticError(f"a pass over {size} tokens gave logits that are no numbers")
             context.truncate(0)
         tell(Decoded(_SIZES))
-        tell(Timed(measure_costs(context, None).target_s, model.size_bytes))
+        tell(Timed(measure_costs(context, None, budget_s=_TIMING_S).target_s, model.size_bytes))
         context.close()

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from specchat.app.self_test import Built, Decoded, Loading, Timed
+from specchat.app.self_test import Built, Decoded, Loading, Timed, Trying
 from specchat.app.trial import Tell
 
 BUILT = Built("0.3.36: CPU : SSE3 = 1 | AVX2 = 1 | OPENMP = 1 | ", ("A processor",))
@@ -15,7 +15,7 @@ BUILT = Built("0.3.36: CPU : SSE3 = 1 | AVX2 = 1 | OPENMP = 1 | ", ("A processor
 
 def built_wrongly(tell: Tell, target: Path | None, threads: int) -> None:
     tell(BUILT)
-    tell(Loading(1.0))
+    tell(Trying(2))
     os.kill(os.getpid(), signal.SIGILL)
 
 
@@ -44,5 +44,5 @@ def at_home(tell: Tell, target: Path | None, threads: int) -> None:
 
 
 def sound(tell: Tell, target: Path | None, threads: int) -> None:
-    for told in (BUILT, Loading(0.5), Loading(1.0), Decoded((1, 2)), Timed({1: 0.1, 4: 0.2}, 10**9)):
+    for told in (BUILT, Loading(0.5), Trying(1), Decoded((1, 2)), Timed({1: 0.1, 4: 0.2}, 10**9)):
         tell(told)
