@@ -62,6 +62,8 @@ def main(words: Sequence[str], open_chat: OpenChat) -> int:
         return pull_command(COMMANDS["pull"](), rest)
     if name == "compare":
         return _compare(rest)
+    if name == "doctor":
+        return _doctor(rest)
     if name == "history":
         from .history_command import history_command
 
@@ -125,8 +127,24 @@ def _inspect(words: Sequence[str]) -> int:
     parser = COMMANDS["inspect"]()
     options = parser.parse_args(words)
     from .inspecting import inspect
+    from .processor import this_processor
 
-    return _or_exit(parser, lambda: inspect(options.target, options.draft))
+    target, *others = options.files
+    wanted = LoadOptions(
+        target=target,
+        ctx_size=options.ctx_size,
+        cache_type_k=options.cache_type_k,
+        cache_type_v=options.cache_type_v,
+    )
+    return inspect(wanted, others, this_processor(), options.json, parser.prog)
+
+
+def _doctor(words: Sequence[str]) -> int:
+    parser = COMMANDS["doctor"]()
+    options = parser.parse_args(words)
+    from .doctor import Surroundings, doctor
+
+    return _or_exit(parser, lambda: doctor(options.target, options.threads, options.json, Surroundings()))
 
 
 def _compare(words: Sequence[str]) -> int:

@@ -23,6 +23,7 @@ from .events import Event, LoadProgress
 from .lineups import Lineup, line_up
 from .loading import thread_count
 from .pass_costs import Costs, spent, sweep_costs
+from .processor import this_processor
 from .recommending import recommend
 from .remembered import Remembered
 from .requests import AnswerOptions, Turn
@@ -155,6 +156,7 @@ class _Comparing:
             lineup.candidates,
             self._wanted.options.drafting,
             lambda what: what if len(self._wanted.targets) == 1 else f"{lineup.name}, {what}",
+            this_processor(),
             emit=self._loading,
             left_out=lambda candidate, why: self._tell(Noted(f"{candidate.name} is left out: {why}")),
             cancelled=self._stopped,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from ..models.errors import LoadError
 from ..models.gguf_file import GgufHeader
+from ..models.memory import together
 from ..models.pair import Verdict
 from ..models.template import ChatTemplate
 from .answering import Answerer
@@ -15,7 +16,9 @@ from .comparison import Contender, Drafts
 from .decoding.drafters import common_prefix
 from .decoding.stats import Round
 from .events import Ask, Event, Finished
+from .footprint import needed
 from .loading import Cancelled, Emit, LoadedModel, Loader, Pair, template_of
+from .processor import Processor
 from .remembered import Remembered
 from .requests import AnswerOptions, Drafting, LoadOptions, Turn
 
@@ -25,6 +28,7 @@ class Candidate:
     """A draft that may serve a target, by the headers."""
 
     header: GgufHeader
+    """With its tokens."""
     name: str
     """How it is called here."""
     verdict: Verdict
@@ -59,11 +63,12 @@ class Contestant:
         name: str,
         pair: Pair,
         drafts: Drafts,
+        memory_bytes: int,
         cancelled: Cancelled,
         clock: Callable[[], float],
         remembered: Remembered | None,
     ) -> None:
-        self.name, self.pair = name, pair
+        self.name, self.pair, self._memory_bytes = name, pair, memory_bytes
         self.drafts: Drafts = drafts
         self._answerer = Answerer(
             pair, self._take, cancelled, clock, remembered=remembered, on_round=self._count
@@ -72,14 +77,14 @@ class Contestant:
         self._reset()
 
     def contender(self) -> Contender:
-        """Who it is; its contexts have to hold something, since their memory is told by that."""
+        """Who it is."""
         target, draft = self.pair.target, self.pair.draft
         return Contender(
             name=self.name,
             target=target.info(),
             draft=draft.info() if draft else None,
             drafts=self.drafts,
-            memory_bytes=memory_bytes(target) + (memory_bytes(draft) if draft else 0),
+            memory_bytes=self._memory_bytes,
         )
 
     def prepare(self, drafting: Drafting) -> str | None:
@@ -139,12 +144,6 @@ class Contestant:
         return Counter(self.pair.draft.context.passes) if self.pair.draft else Counter()
 
 
-def memory_bytes(loaded: LoadedModel) -> int:
-    """Bytes of a model's weights and of its cache, once full; the cache has to hold something."""
-    context = loaded.context
-    return loaded.model.size_bytes + round(context.bytes_per_token() * context.size)
-
-
 class Bench:
     """A target with its contestants, plain decoding first."""
 
@@ -169,6 +168,7 @@ def load_bench(
     candidates: Sequence[Candidate],
     drafting: Drafting,
     name: Callable[[str], str],
+    processor: Processor,
     *,
     emit: Emit,
     left_out: Callable[[Candidate, str], None],
@@ -184,6 +184,7 @@ def load_bench(
         candidates: drafts that may serve it; one that cannot be loaded is told to `left_out`.
         drafting: what the drafts are used with, alone or beside the text so far.
         name: the whole name of a contender from what drafts in it.
+        processor: what it runs on, by which memory is told.
         emit: is told how far loading is.
         left_out: is told what is left out, and why.
         cancelled: whether to stop.
@@ -197,29 +198,36 @@ def load_bench(
     template = template_of(target_header, options)
     loader = Loader(options, target_header, emit, cancelled, clock)
     header = target_header.without_tokens()
+    alone = together(needed([target_header], options, processor))
     target = loader.load("target", header, options.gpu_layers)
     drafts: list[LoadedModel] = []
     contestants: list[Contestant] = []
 
     def add(
-        what: str, drafts: Drafts, verdict: Verdict | None = None, draft: LoadedModel | None = None
+        what: str,
+        drafts: Drafts,
+        memory_bytes: int,
+        verdict: Verdict | None = None,
+        draft: LoadedModel | None = None,
     ) -> None:
         paths = str(header.path), str(draft.header.path) if draft else None
         pair = Pair(replace(options, target=paths[0], draft=paths[1]), verdict, template, target, draft)
-        contestants.append(Contestant(name(what), pair, drafts, cancelled, clock, remembered))
+        contestants.append(Contestant(name(what), pair, drafts, memory_bytes, cancelled, clock, remembered))
 
     try:
-        add("plain", "none")
-        add("lookup", "lookup")
+        add("plain", "none", alone)
+        add("lookup", "lookup", alone)
         for candidate in candidates:
             try:
-                drafts.append(loader.load("draft", candidate.header, options.gpu_layers_draft))
+                draft_header = candidate.header.without_tokens()
+                drafts.append(loader.load("draft", draft_header, options.gpu_layers_draft))
             except LoadError as error:
                 if cancelled():
                     raise
                 left_out(candidate, str(error))
                 continue
-            add(candidate.name, drafting.drafter, candidate.verdict, drafts[-1])
+            both = together(needed([target_header, candidate.header], options, processor))
+            add(candidate.name, drafting.drafter, both, candidate.verdict, drafts[-1])
         return Bench(target, drafts, template, contestants)
     except BaseException:
         for model in (*drafts, target):

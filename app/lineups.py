@@ -39,7 +39,7 @@ def line_up(targets: Sequence[str], drafts: Sequence[str], left_out: Callable[[s
         for draft, draft_name in zip(draft_headers, draft_names, strict=True):
             verdict = judge(target, draft)
             if verdict.usable:
-                candidates.append(Candidate(draft.without_tokens(), draft_name, verdict))
+                candidates.append(Candidate(draft, draft_name, verdict))
                 continue
             files = shown(Path(draft.path.name)), shown(Path(target.path.name))
             reasons.append(f"{files[0]} cannot draft for {files[1]}: {' '.join(verdict.reasons[:2])}")

@@ -17,19 +17,11 @@ from ..models.locate import locate_model
 from ..models.pair import Verdict, judge
 from ..models.template import ChatTemplate
 from .events import ContextRole, Event, LoadProgress, ModelInfo
-from .requests import MAX_DRAFT, LoadOptions
+from .footprint import BRANCHES, CPU_CHUNK, GPU_CHUNK, context_size, rows_of
+from .requests import LoadOptions
 
 Emit = Callable[[Event], None]
 Cancelled = Callable[[], bool]
-
-DEFAULT_CONTEXT = 8192
-
-_BRANCHES = 8
-"""Branches that a draft tree may have."""
-
-_CPU_CHUNK, _GPU_CHUNK = 128, 512
-"""Prompt tokens per prefill pass. A processor takes about a second for so many, which is how long a
-cancel waits; fixed, since the size of a pass may change how its results are rounded."""
 
 
 class LoadedModel:
@@ -182,7 +174,7 @@ class Loader:
         clock: Callable[[], float],
     ) -> None:
         self._options = options
-        self._size = options.ctx_size or min(DEFAULT_CONTEXT, target.train_context or DEFAULT_CONTEXT)
+        self._size = context_size(options.ctx_size, target.train_context)
         self._emit, self._cancelled, self._clock = emit, cancelled, clock
 
     def load(self, role: ContextRole, header: GgufHeader, gpu_layers: int) -> LoadedModel:
@@ -213,9 +205,9 @@ class Loader:
                 model,
                 size=self._size,
                 threads=thread_count(options),
-                chunk=_CPU_CHUNK if gpu_layers == 0 or not _has_gpu() else _GPU_CHUNK,
-                rows=MAX_DRAFT + 1 if role == "target" else 1,  # each takes a vocabulary of logits
-                branches=_BRANCHES if role == "target" and model.drops_suffixes else 1,
+                chunk=CPU_CHUNK if gpu_layers == 0 or not _has_gpu() else GPU_CHUNK,
+                rows=rows_of(role),
+                branches=BRANCHES if role == "target" and model.drops_suffixes else 1,
                 cache_type_k=options.cache_type_k,
                 cache_type_v=options.cache_type_v,
                 flash_attn=options.flash_attn,

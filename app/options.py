@@ -71,22 +71,8 @@ def add_model_options(parser: argparse.ArgumentParser, *, several: bool = False)
     else:
         group.add_argument("-m", "--target", metavar=GGUF, help=target)
         group.add_argument("-md", "--draft", metavar=GGUF, help=draft)
-    group.add_argument(
-        "-c",
-        "--ctx-size",
-        type=_context,
-        default=0,
-        metavar="N",
-        help="tokens of context (default: 8192, or what the model was trained for if less)",
-    )
-    group.add_argument(
-        "-t",
-        "--threads",
-        type=_threads,
-        default=0,
-        metavar="N",
-        help="threads (default: one per physical core)",
-    )
+    add_context_options(group.add_argument)
+    add_threads_option(group.add_argument)
     group.add_argument(
         "-ngl",
         "--gpu-layers",
@@ -103,23 +89,6 @@ def add_model_options(parser: argparse.ArgumentParser, *, several: bool = False)
         metavar="N",
         help="draft layers on the GPU (default: all, if there is one)",
     )
-    types = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
-    group.add_argument(
-        "-ctk",
-        "--cache-type-k",
-        choices=types,
-        default="f16",
-        metavar="TYPE",
-        help=f"type of the K cache: {', '.join(types)} (default: f16)",
-    )
-    group.add_argument(
-        "-ctv",
-        "--cache-type-v",
-        choices=types,
-        default="f16",
-        metavar="TYPE",
-        help="type of the V cache (default: f16)",
-    )
     group.add_argument(
         "-fa",
         "--flash-attn",
@@ -131,6 +100,47 @@ def add_model_options(parser: argparse.ArgumentParser, *, several: bool = False)
         "--chat-template", metavar=FILE, help="a jinja file in place of the model's own chat template"
     )
     group.add_argument("--log-file", metavar=FILE, help="where llama.cpp's log goes")
+
+
+def add_context_options(add: Callable[..., object]) -> None:
+    """How large a context is and what its cache is made of; `add` is the `add_argument` of a group."""
+    add(
+        "-c",
+        "--ctx-size",
+        type=_context,
+        default=0,
+        metavar="N",
+        help="tokens of context (default: 8192, or what the model was trained for if less)",
+    )
+    types = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
+    add(
+        "-ctk",
+        "--cache-type-k",
+        choices=types,
+        default="f16",
+        metavar="TYPE",
+        help=f"type of the K cache: {', '.join(types)} (default: f16)",
+    )
+    add(
+        "-ctv",
+        "--cache-type-v",
+        choices=types,
+        default="f16",
+        metavar="TYPE",
+        help="type of the V cache (default: f16)",
+    )
+
+
+def add_threads_option(add: Callable[..., object]) -> None:
+    """How many threads a pass uses; `add` is the `add_argument` of a group."""
+    add(
+        "-t",
+        "--threads",
+        type=_threads,
+        default=0,
+        metavar="N",
+        help="threads (default: one per physical core)",
+    )
 
 
 def add_answer_options(parser: argparse.ArgumentParser) -> None:

@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping
 
 from .known_models import known_models
 from .options import (
+    GGUF,
     Parser,
     add_answer_options,
     add_chat_settings,
     add_compare_options,
     add_config_options,
+    add_context_options,
     add_model_options,
     add_run_options,
+    add_threads_option,
     options_of,
 )
 
@@ -28,9 +31,9 @@ def chat_parser() -> Parser:
         prog=PROG,
         description="Chat with a local GGUF model in the terminal; a small draft model makes it faster, "
         "and changes nothing else.",
-        epilog="commands: specchat run (one answer on stdout), specchat inspect (a file or a pair, from "
-        "the headers), specchat pull (models from the Hugging Face hub), specchat compare (which draft pays "
-        "here, measured), specchat history (what was said), "
+        epilog="commands: specchat run (one answer on stdout), specchat inspect (files and pairs, from the "
+        "headers), specchat pull (models from the Hugging Face hub), specchat compare (which draft pays "
+        "here, measured), specchat doctor (what a report of a bug needs), specchat history (what was said), "
         "specchat demo (a small packaged model), specchat config (the settings in force), specchat "
         "completion (for your shell). Each has its own --help.",
     )
@@ -76,13 +79,29 @@ def demo_parser() -> Parser:
 
 
 def inspect_parser() -> Parser:
-    """A file or a pair."""
+    """Files, and the pairs they make."""
     parser = Parser(
         prog=f"{PROG} inspect",
-        description="Say what a GGUF file is, and whether a draft can serve a target, from the headers.",
+        description="Say what GGUF files are and what memory they take, from the headers. Of several, the "
+        "first is taken as the target, and each other is judged as its draft.",
     )
-    parser.add_argument("target", help="a GGUF file")
-    parser.add_argument("draft", nargs="?", help="a GGUF file that may draft for it")
+    parser.add_argument("files", nargs="+", metavar=GGUF, help="a model: a target, then drafts")
+    add_context_options(parser.add_argument_group("memory").add_argument)
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    return parser
+
+
+def doctor_parser() -> Parser:
+    """The machine and what is installed."""
+    parser = Parser(
+        prog=f"{PROG} doctor",
+        description="Say what a report of a bug needs: versions, what llama.cpp was built for, how fast "
+        "memory and passes are here, a test of passes in a process of its own, folders, the terminal. "
+        "The exit code is 1 where something failed. Nothing of your conversations is shown.",
+    )
+    parser.add_argument("-m", "--target", metavar=GGUF, help="a model to test with (default: the demo's)")
+    add_threads_option(parser.add_argument)
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     return parser
 
 
@@ -184,6 +203,7 @@ COMMANDS: Mapping[str, Callable[[], Parser]] = {
     "inspect": inspect_parser,
     "pull": pull_parser,
     "compare": compare_parser,
+    "doctor": doctor_parser,
     "history": history_parser,
     "demo": demo_parser,
     "config": config_parser,

@@ -21,6 +21,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, cast
 
+from .deaths import how_it_died
 from .events import Ask, Cancel, Command, Died, Event, Failed, Load, Quit
 
 _QUIT_WITHIN_S = 0.7
@@ -92,16 +93,7 @@ class EngineProcess:
     def _how_it_died(self) -> str:
         assert self._process is not None
         self._process.join(1.0)
-        code = self._process.exitcode
-        if code is None or code >= 0:
-            return f"the engine's process ended unexpectedly (exit code {code})"
-        name = signal.Signals(-code).name
-        hints = {
-            "SIGILL": "; this llama.cpp was built for another processor or by a compiler that breaks it: "
-            "see the README's build flags",
-            "SIGKILL": "; the system may have been out of memory: try a smaller model or --ctx-size",
-        }
-        return f"the engine's process was killed by {name}{hints.get(name, '')}"
+        return f"the engine's process {how_it_died(self._process.exitcode)}"
 
 
 def serve(connection: Connection[Any, Any], log_file: Path | None) -> None:

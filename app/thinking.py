@@ -41,6 +41,11 @@ def opens_thought(prompt: str) -> bool:
     return prompt.rstrip().endswith(_OPENINGS)
 
 
+def knows_thoughts(template: str) -> bool:
+    """Whether a chat template's source speaks of thoughts."""
+    return any(tag in template for tag in (*_OPENINGS, "reasoning_content"))
+
+
 def split(text: str, in_thought: bool = False) -> tuple[Part, ...]:
     """An answer in parts; one without thoughts is a single part, unchanged.
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from .errors import ModelFileError
 from .gguf_layout import TOKENS_KEY, Layout, damaged, read_layout, shown
+from .shape import Shape, shape_of
+from .tensors import TensorGroup, block_of, grouped, type_name
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,17 @@ class GgufHeader:
     embedding_length: int
     vocabulary: Vocabulary
     chat_template: str | None = field(repr=False)
+    parts: int = 1
+    """Files that the model is split into."""
+    author: str = ""
+    licence: str = ""
+    shape: Shape = field(default_factory=Shape)
+    tensors: tuple[TensorGroup, ...] = ()
+
+    @property
+    def has_output_matrix(self) -> bool:
+        """Whether it has one of its own; otherwise the embedding serves as that, too."""
+        return any(group.part == "output" and group.parameters > 0 for group in self.tensors)
 
     def without_tokens(self) -> GgufHeader:
         """The same without the vocabulary's texts, which are megabytes."""
@@ -118,7 +131,15 @@ def read_header(path: str | Path, *, weights: bool = True) -> GgufHeader:
         embedding_length=metadata.number(f"{architecture}.embedding_length"),
         vocabulary=_vocabulary(path, metadata),
         chat_template=metadata.text("tokenizer.chat_template") or None,
+        parts=len(layouts),
+        author=_one_line(metadata.text("general.author")),
+        licence=_one_line(metadata.text("general.license")),
+        shape=shape_of(architecture, metadata),
+        tensors=grouped(tensor for layout in layouts for tensor in layout.tensors),
     )
+
+
+_MOST_LAYERS = 1024
 
 
 class _Metadata:
@@ -143,6 +164,23 @@ class _Metadata:
             return value
         raise damaged(self._path, f"its key {key!a} is no whole number")
 
+    def fraction(self, key: str) -> float:
+        value = self._values.get(key, 0.0)
+        if isinstance(value, float | int) and not isinstance(value, bool):
+            return float(value)
+        raise damaged(self._path, f"its key {key!a} is no number")
+
+    def numbers(self, key: str, count: int, default: int) -> tuple[int, ...]:
+        """A number for each layer: one for all, or a list of so many; `default` where there is no key."""
+        value = self._values.get(key)
+        if count > _MOST_LAYERS:
+            raise damaged(self._path, f"it claims {count:,} layers")
+        if not isinstance(value, tuple):
+            number = self.number_or_none(key)
+            return (default if number is None else number,) * count
+        numbers = tuple(entry for entry in value if isinstance(entry, int))
+        return (*numbers, *(default,) * (count - len(numbers)))[: max(0, count)]
+
     def flag(self, key: str, default: bool) -> bool:
         value = self._values.get(key, default)
         if not isinstance(value, bool):
@@ -153,7 +191,10 @@ class _Metadata:
         value = self._values.get(TOKENS_KEY, ())
         if not isinstance(value, tuple):
             raise damaged(self._path, f"its key {TOKENS_KEY!a} is no list")
-        return value
+        texts = tuple(text for text in value if isinstance(text, bytes))
+        if len(texts) < len(value):
+            raise damaged(self._path, f"its key {TOKENS_KEY!a} is no list of texts")
+        return texts
 
 
 # What cannot hold a conversation ---------------------------------------------------------------
@@ -238,20 +279,17 @@ def _other_parts(path: Path, metadata: _Metadata) -> list[Layout]:
 
 
 def _refuse_cut_off_weights(layout: Layout) -> None:
-    # gguf brings numpy, and a plain import of this module is to stay cheap.
-    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
-
-    sizes = {int(kind): size for kind, size in GGML_QUANT_SIZES.items()}
     expected = 0
     for tensor in layout.tensors:
         end = tensor.offset
         # A quantization newer than the gguf package has a size unknown here; llama.cpp checks it on loading.
-        if tensor.kind in sizes:
-            block_values, block_bytes = sizes[tensor.kind]
-            if tensor.shape and tensor.shape[0] % block_values:
-                kind = GGMLQuantizationType(tensor.kind).name
-                raise damaged(layout.path, f"the tensor {tensor.name[:60]!a} cannot be {kind}")
-            end += tensor.elements // block_values * block_bytes
+        if (block := block_of(tensor.kind)) is not None:
+            values, size = block
+            if tensor.shape and tensor.shape[0] % values:
+                raise damaged(
+                    layout.path, f"the tensor {tensor.name[:60]!a} cannot be {type_name(tensor.kind)}"
+                )
+            end += tensor.elements // values * size
         expected = max(expected, end)
     if layout.size_bytes < expected:
         raise ModelFileError(
@@ -261,7 +299,8 @@ def _refuse_cut_off_weights(layout: Layout) -> None:
 
 
 def _quantization(metadata: _Metadata, layouts: list[Layout]) -> str:
-    from gguf.constants import GGMLQuantizationType, LlamaFileType
+    # gguf brings numpy, and a plain import of this module is to stay cheap.
+    from gguf.constants import LlamaFileType
 
     # llama.cpp adds this flag to a file type that it guessed.
     guessed = int(LlamaFileType.GUESSED)
@@ -275,13 +314,7 @@ def _quantization(metadata: _Metadata, layouts: list[Layout]) -> str:
     for layout in layouts:
         for tensor in layout.tensors:
             elements[tensor.kind] += tensor.elements
-    if not elements:
-        return "unknown"
-    kind = elements.most_common(1)[0][0]
-    try:
-        return GGMLQuantizationType(kind).name
-    except ValueError:
-        return f"type {kind}"
+    return type_name(elements.most_common(1)[0][0]) if elements else "unknown"
 
 
 # The vocabulary --------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .errors import ModelFileError
 
-Value = bool | int | float | str | tuple[bytes, ...]
+Value = bool | int | float | str | tuple[bytes, ...] | tuple[int, ...]
 
 TOKENS_KEY = "tokenizer.ggml.tokens"
 
@@ -24,6 +24,7 @@ _SCALARS = {
     for code, form in ((0, "B"), (1, "b"), (2, "H"), (3, "h"), (4, "I"), (5, "i"), (6, "f"), (7, "?"))
 } | {10: struct.Struct("<Q"), 11: struct.Struct("<q"), 12: struct.Struct("<d")}
 _U32, _U64 = _SCALARS[4], _SCALARS[10]
+_FRACTIONS = (6, 12)
 
 # Far above what any model has; a number beyond them is damage, and refusing it costs no walk and no memory.
 _MOST_KEYS = 65_536
@@ -31,6 +32,9 @@ _MOST_STRINGS = 4_194_304
 _MOST_TENSORS = 131_072
 _LONGEST_TEXT = 16_777_216
 _MOST_DIMENSIONS = 4
+
+_LONGEST_LIST = 1024
+"""Of lists of numbers those are kept that may have one for each layer."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,8 @@ class Layout:
     path: Path
     size_bytes: int
     values: Mapping[str, Value]
-    """Every scalar and string by its key, and the tokens; other arrays are passed over."""
+    """Scalars and strings by their keys, the tokens, and short lists of whole numbers; other arrays are
+    passed over."""
     tensors: tuple[Tensor, ...]
 
 
@@ -158,14 +163,14 @@ class _Walk:
             elif kind == _STRING:
                 values[key] = self.text()
             elif kind == _ARRAY:
-                tokens = self.array(key, keep=key == TOKENS_KEY)
-                if tokens is not None:
-                    values[key] = tokens
+                kept = self.array(key, keep=key == TOKENS_KEY)
+                if kept is not None:
+                    values[key] = kept
             else:
                 raise damaged(self.path, f"the key {_quoted(key)} is of the unknown type {kind}")
         return values
 
-    def array(self, key: str, keep: bool) -> tuple[bytes, ...] | None:
+    def array(self, key: str, keep: bool) -> tuple[bytes, ...] | tuple[int, ...] | None:
         kind, count = self.u32(), self.u64()
         if kind == _STRING:
             if count > _MOST_STRINGS:
@@ -173,6 +178,8 @@ class _Walk:
             return self.strings(count, keep)
         if kind not in _SCALARS:
             raise damaged(self.path, f"the key {_quoted(key)} is an array of the unknown type {kind}")
+        if count <= _LONGEST_LIST and kind not in _FRACTIONS:
+            return tuple(int(self.number(_SCALARS[kind])) for _ in range(count))
         self.skip(count * _SCALARS[kind].size)
         return None
 

@@ -71,6 +71,8 @@ def test_decoding_knows_no_model_no_screen_and_no_database(path: Path):
         ("specchat.app.engine", ("textual",)),
         ("specchat.app.process", ("textual", "llama_cpp")),
         ("specchat.app.catalog", ("textual", "llama_cpp", "numpy", "huggingface_hub")),
+        ("specchat.app.inspecting", ("textual", "llama_cpp", "numpy")),
+        ("specchat.app.doctor", ("textual", "llama_cpp", "numpy")),
         ("specchat.app.downloading", ("textual", "llama_cpp", "numpy", "huggingface_hub")),
         ("specchat.tui.app", ("llama_cpp",)),
         ("specchat.tui.entry", ("textual", "llama_cpp", "numpy")),

@@ -226,6 +226,9 @@ def test_a_pair_that_cannot_work_is_one_line_and_exit_code_two(tiny_pair: TinyPa
         ["model.gguf"],
         ["chat"],
         ["inspect"],
+        ["inspect", "x.gguf", "-c", "few"],
+        ["inspect", "missing.gguf"],
+        ["doctor", "-m", "missing.gguf"],
         ["completion"],
         ["run", "-m", "x.gguf", "-p", "hi", "--config", "missing.toml"],
         ["config", "--config", "x.toml", "--no-config"],
@@ -331,7 +334,7 @@ def test_inspect_describes_a_file_and_judges_a_pair(tiny_pair: TinyPair):
 
 def test_help_is_quick_and_loads_neither_screen_nor_engine():
     for words in (["--help"], ["run", "--help"], ["demo", "--help"], ["inspect", "--help"],
-                  ["config", "--help"], ["completion", "--help"]):  # fmt: skip
+                  ["doctor", "--help"], ["config", "--help"], ["completion", "--help"]):  # fmt: skip
         code = (
             "import sys; sys.argv = ['specchat', *sys.argv[1:]]\n"
             "from specchat.tui.entry import main\n"

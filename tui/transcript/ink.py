@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from rich.style import Style as RichStyle
 from textual.content import Content
 from textual.strip import Strip
 from textual.style import Style
@@ -31,6 +32,21 @@ class Line:
     """Characters before the text that are decoration."""
     continues: bool
     """The text goes on from the line above, without a line break between them."""
+
+    def selected(self, start: int, end: int, selection: RichStyle) -> Strip:
+        """The line with its text from `start` to `end` (-1 is all of it) in the style of what is selected."""
+        start, end = self.indent + max(0, start), self.indent + (len(self.text) if end == -1 else end)
+        segments: list[Segment] = []
+        at = 0
+        for segment in self.strip:
+            text = segment.text
+            a, b = min(max(start - at, 0), len(text)), min(max(end - at, 0), len(text))
+            for part, chosen in ((text[:a], False), (text[a:b], True), (text[b:], False)):
+                if part:
+                    under = segment.style + selection if chosen and segment.style else segment.style
+                    segments.append(Segment(part, under))
+            at += len(text)
+        return Strip(segments, self.strip.cell_length)
 
 
 @dataclass(frozen=True)

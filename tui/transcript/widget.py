@@ -6,7 +6,6 @@ import time
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -362,7 +361,7 @@ class Transcript(ScrollView, can_focus=False):
         if line is None:
             strip = self._blank
         elif selection is not None and (span := selection.get_span(y)) is not None:
-            strip = self._selected(line, *span)
+            strip = line.selected(*span, self.screen.get_component_rich_style("screen--selection"))
         else:
             strip = line.strip
         background = self.background_colors[1]
@@ -381,21 +380,6 @@ class Transcript(ScrollView, can_focus=False):
         if self._blank_strip is None or self._blank_strip.cell_length != self.ink.width:
             self._blank_strip = Strip.blank(self.ink.width, self._blank_style)
         return self._blank_strip
-
-    def _selected(self, line: Line, start: int, end: int) -> Strip:
-        start, end = line.indent + max(0, start), line.indent + (len(line.text) if end == -1 else end)
-        style = self.screen.get_component_rich_style("screen--selection")
-        segments: list[Segment] = []
-        at = 0
-        for segment in line.strip:
-            text = segment.text
-            a, b = min(max(start - at, 0), len(text)), min(max(end - at, 0), len(text))
-            for part, chosen in ((text[:a], False), (text[a:b], True), (text[b:], False)):
-                if part:
-                    under = segment.style + style if chosen and segment.style else segment.style
-                    segments.append(Segment(part, under))
-            at += len(text)
-        return Strip(segments, line.strip.cell_length)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text, with its own line breaks and none of the screen's."""
