@@ -223,7 +223,10 @@ class PairLoader:
         wanted = {
             role: Recipe.of(header.path, options, layers[role], size) for role, header in headers.items()
         }
-        for role in [role for role, model in self._models.items() if model.recipe != wanted.get(role)]:
+        unwanted: list[ContextRole] = [
+            role for role, model in self._models.items() if model.recipe != wanted.get(role)
+        ]
+        for role in unwanted:
             self._models.pop(role).close()
         for role, header in headers.items():
             if role not in self._models:

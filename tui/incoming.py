@@ -22,7 +22,7 @@ from . import texts
 from .branch_view import BranchView
 from .figures_view import FiguresView
 from .resident import resident
-from .session import ReadPrompt
+from .session import Phase, ReadPrompt
 from .transcript.entries import AnswerEntry, LoadingEntry, NoticeEntry, PromptEntry
 from .widgets.status import NEARLY_FULL
 
@@ -56,6 +56,11 @@ class Incoming:
         self._memory_due = 0.0
         self._figures_changed = False
         self._hint_until = 0.0
+
+    @property
+    def phase(self) -> Phase:
+        """What the engine is doing for the conversation."""
+        return self._session.phase
 
     def begin(self) -> None:
         """Show that nothing is measured yet."""
