@@ -32,7 +32,7 @@ from .engine_client import EngineClient, Listener
 from .incoming import Incoming
 from .pacing import SHORTEST, RefreshPacer
 from .presets import Presets
-from .registry import BY_NAME, CHAT_KEYS, KEYS, bindings, keys_by_name, understand
+from .registry import BY_NAME, CHAT_KEYS, COMPARE_KEYS, KEYS, bindings, keys_by_name, understand
 from .session import ReadPrompt, Session
 from .transcript.code import warm_up
 from .transcript.entries import NoticeEntry, NoticeKind
@@ -330,13 +330,16 @@ def misset(settings: ChatSettings) -> list[str]:
             problems.append(
                 f"[keys]: there is no action “{name}”; the nearest is “{near[0]}” (F1 lists all)."
             )
-    used: dict[tuple[str, bool], str] = {}
-    for action in KEYS:
-        for key in settings.keys.get(action.name, action.keys).split(","):
-            other = used.setdefault((key.strip(), action.where == "compare"), action.name)
-            if other != action.name:
-                problems.append(f"[keys]: “{key.strip()}” is the key of “{other}” and of “{action.name}”.")
-    return problems
+    for together in (CHAT_KEYS, COMPARE_KEYS):
+        used: dict[str, str] = {}
+        for action in together:
+            for key in settings.keys.get(action.name, action.keys).split(","):
+                other = used.setdefault(key.strip(), action.name)
+                if other != action.name:
+                    problems.append(
+                        f"[keys]: “{key.strip()}” is the key of “{other}” and of “{action.name}”."
+                    )
+    return list(dict.fromkeys(problems))
 
 
 def run_chat(

@@ -142,7 +142,7 @@ COMPARING = (
     Action("compare_right", "in /compare: choose what answers at the right", keys="f4", shown="F4",
            where="compare", footer="right side"),
     Action("compare_back", "in /compare: stop the answers; then back to the chat", keys="escape",
-           shown="Esc", where="compare", footer="stop, then back"),
+           shown="Esc", where="compare", footer="stop, back"),
 )  # fmt: skip
 
 ACTIONS = (*PROMPT_ACTIONS, *CHAT, *TEXT, *ANSWERS, *SCREEN, *COMPARING)
@@ -154,6 +154,8 @@ FOOTER = ("submit", "newline", "stop", "palette", "help", "leave", "chats", "tar
 COMPARE_FOOTER = ("submit", "compare_left", "compare_right", "origin", "compare_back", "leave")
 """What the footer of a comparison shows."""
 BY_NAME = {action.name: action for action in ACTIONS}
+COMPARE_KEYS = (*PROMPT_ACTIONS, BY_NAME["origin"], BY_NAME["thoughts"], *COMPARING)
+"""The keys of a comparison; those that go before all others work there as everywhere."""
 
 
 def bindings() -> list[BindingType]:

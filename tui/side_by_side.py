@@ -205,11 +205,7 @@ class SideBySide:
         if place is None:
             return f"The texts are equal, token for token ({figures.count(len(left))} tokens)."
         strict = self._options.drafting.strict
-        why = (
-            "which /strict does not allow"
-            if strict
-            else "as rounding in near ties may (not with /strict)"
-        )
+        why = "which /strict does not allow" if strict else "as rounding in near ties may (not with /strict)"
         return f"The texts differ from token {figures.count(place + 1)} on, {why}."
 
 

@@ -16,7 +16,7 @@ from ...app.events import Command, Died, Event, Failed, Loaded
 from ...app.requests import AnswerOptions, LoadOptions, Turn
 from .. import texts
 from ..actions import Action, CommandError, Say
-from ..registry import BY_NAME, COMPARE_FOOTER, COMPARING, PROMPT_ACTIONS, keys_by_name, understand
+from ..registry import COMPARE_FOOTER, COMPARE_KEYS, keys_by_name, understand
 from ..session import Phase
 from ..side_by_side import SIDES, Contender, SideBySide
 from ..transcript.ink import printable
@@ -76,29 +76,27 @@ class ComparingScreen(Screen["LoadOptions | None"]):
         self._choose, self._seeds = choose, seeds
         self._leaving = False
         self._hint_until = 0.0
+        self.sides = [SideView(side) for side in SIDES]
+        self.prompt = Prompt(self._submit, self._carry_out, lambda _: (), lambda _: None, id="prompt")
+        self._verdict = Lines(id="verdict")
+        self._legend = Lines(id="legend")
 
     def compose(self) -> ComposeResult:
         """The two sides, and below them how it came out, the prompt, the keys."""
         yield Lines(id="compare-title")
-        with Horizontal(id="sides"):
-            yield SideView("left")
-            yield SideView("right")
-        yield Lines(id="legend")
-        yield Lines(id="verdict")
-        yield Prompt(self._submit, self._carry_out, lambda _: (), lambda _: None, id="prompt")
+        yield Horizontal(*self.sides, id="sides")
+        yield self._legend
+        yield self._verdict
+        yield self.prompt
         yield Keys(COMPARE_FOOTER, id="keys")
 
     def on_mount(self) -> None:
         """Take the engine's news from here on."""
-        self.sides = [self.query_one(f"#{side}", SideView) for side in SIDES]
-        self.prompt = self.query_one(Prompt)
-        self._verdict = self.query_one("#verdict", Lines)
         self.query_one("#compare-title", Lines).show(
             [Content.assemble(("Compare  ", "bold $text-primary"), (printable(self._title), "$text-muted"))]
         )
-        self.query_one("#legend", Lines).show([texts.origin_legend()])
-        own = (*COMPARING, *PROMPT_ACTIONS, BY_NAME["origin"], BY_NAME["thoughts"])
-        self.prompt.keys = keys_by_name(self.chat.settings.keys, own)
+        self._legend.show([texts.origin_legend()])
+        self.prompt.keys = keys_by_name(self.chat.settings.keys, COMPARE_KEYS)
         self.prompt.put(self._offered)
         self.prompt.focus()
         self._show_origin(True)
@@ -288,7 +286,7 @@ class ComparingScreen(Screen["LoadOptions | None"]):
         self._verdict.show(lines)
 
     def _show_origin(self, on: bool) -> None:
-        self.query_one("#legend", Lines).set_class(on, "shown")
+        self._legend.set_class(on, "shown")
         for side in self.sides:
             side.transcript.show_view("origin" if on else "markdown")
 

@@ -37,21 +37,17 @@ class SideView(Vertical):
         self._room_used = (0, 0)
         self._grown = False
         self._figures_due: float | None = None
+        self._title = Lines(id="side-title")
+        self.state = StateLine()
+        self.figures = PairFigures()
+        self.transcript = Transcript()
 
     def compose(self) -> ComposeResult:
         """From the top: who it is, what is going on, the figures, the answer."""
-        yield Lines(id="side-title")
-        yield StateLine()
-        yield PairFigures()
-        yield Transcript()
-
-    def on_mount(self) -> None:
-        """Nothing is measured yet."""
-        self._title = self.query_one("#side-title", Lines)
-        self.state = self.query_one(StateLine)
-        self._figures = self.query_one(PairFigures)
-        self.transcript = self.query_one(Transcript)
-        self._figures.begin_answer()
+        yield self._title
+        yield self.state
+        yield self.figures
+        yield self.transcript
 
     def introduce(self, contender: str, runs: int, median: float | None) -> None:
         """Say who answers here, and what it gave so far."""
@@ -84,7 +80,7 @@ class SideView(Vertical):
         self._answer = None
         self._stats, self._speed, self._room_used = AnswerStats(), None, (0, 0)
         self._figures_due = None
-        self._figures.begin_answer()
+        self.figures.begin_answer()
 
     def take(self, event: Event) -> None:
         """One event of this side's load or answer."""
@@ -128,7 +124,7 @@ class SideView(Vertical):
             self.transcript.grow(self._answer)
         if self._figures_due is not None and now >= self._figures_due:
             self._figures_due = None
-            self._figures.sample(self._stats, self._speed)
+            self.figures.sample(self._stats, self._speed)
             self._draw_figures()
 
     def _progress(self, event: Progress) -> None:
@@ -136,7 +132,7 @@ class SideView(Vertical):
             return
         if event.pieces:
             if not self._answer.pieces:
-                self.state.set(activity="answering, Esc stops")
+                self.state.set(activity=texts.ANSWERING)
             self._answer.in_thought = event.in_thought or self._answer.in_thought
             self._answer.take(event.pieces)
             self._grown = True
@@ -158,7 +154,7 @@ class SideView(Vertical):
         self._draw_figures()
 
     def _draw_figures(self) -> None:
-        self._figures.draw(self._stats, self._speed, *self._room_used)
+        self.figures.draw(self._stats, self._speed, *self._room_used)
         if self._stats.target_passes:
             self.state.set(state=self._stats.state, reason=self._stats.reason)
 
