@@ -196,17 +196,14 @@ class SideBySide:
     def _texts(self) -> str:
         temperature = self._options.sampling.temperature
         if temperature > 0:
-            return (
-                f"At temperature {temperature:g} each side draws its own text, with the same seed; "
-                "at 0 they would be compared."
-            )
+            return f"At temperature {temperature:g} each side draws its own text; at 0 they are compared."
         left, right = (each.token_ids for each in self.rounds[-1])
         place = first_difference(left, right)
         if place is None:
             return f"The texts are equal, token for token ({figures.count(len(left))} tokens)."
         strict = self._options.drafting.strict
-        why = "which /strict does not allow" if strict else "as rounding in near ties may (not with /strict)"
-        return f"The texts differ from token {figures.count(place + 1)} on, {why}."
+        why = "/strict does not allow that" if strict else "rounding may do that, not with /strict"
+        return f"The texts differ from token {figures.count(place + 1)} on; {why}."
 
 
 def first_difference(left: Sequence[int], right: Sequence[int]) -> int | None:

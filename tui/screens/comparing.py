@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 HINT_SECONDS = 4.0
 READY = "Enter asks both, one after the other; Enter again the other way round."
-BUSY = "One at a time: two would take the processor from each other, and neither figure would be true."
+BUSY = "One at a time: two would take the processor from each other."
 GONE = "The engine is gone; Esc leads back to the chat, which starts it again."
 NO_RESULT = "No result: both sides have to answer to the end."
 
