@@ -66,6 +66,10 @@ class Answerer:
         sampler = Sampler(options.sampling)
         pacing = self._pacers.pacing(options.drafting, prompt.tokens, sampler, draws)
         told = _Telling(self._emit, pair, self._baseline, prompt, self._clock)
+        if command.afresh:
+            for loaded in (pair.target, pair.draft):
+                if loaded is not None:
+                    loaded.context.truncate(0)
         if not self._prefill("target", target, prompt.tokens):
             told.end("cancelled")
             return

@@ -15,9 +15,9 @@ from .answering import Answerer
 from .comparison import Contender, Drafts
 from .decoding.drafters import common_prefix
 from .decoding.stats import Round
-from .events import Ask, Event, Finished
-from .footprint import needed
-from .loading import Cancelled, Emit, LoadedModel, Loader, Pair, template_of
+from .events import Ask, ContextRole, Event, Finished
+from .footprint import context_size, needed
+from .loading import Cancelled, Emit, LoadedModel, Pair, Recipe, load_model, template_of
 from .processor import Processor
 from .remembered import Remembered
 from .requests import AnswerOptions, Drafting, LoadOptions, Turn
@@ -196,10 +196,15 @@ def load_bench(
         TemplateError: the chat template cannot be compiled.
     """
     template = template_of(target_header, options)
-    loader = Loader(options, target_header, emit, cancelled, clock)
+    size = context_size(options.ctx_size, target_header.train_context)
+
+    def load(role: ContextRole, header: GgufHeader, gpu_layers: int) -> LoadedModel:
+        recipe = Recipe.of(header.path, options, gpu_layers, size)
+        return load_model(role, header, recipe, options, emit, cancelled, clock)
+
     header = target_header.without_tokens()
     alone = together(needed([target_header], options, processor))
-    target = loader.load("target", header, options.gpu_layers)
+    target = load("target", header, options.gpu_layers)
     drafts: list[LoadedModel] = []
     contestants: list[Contestant] = []
 
@@ -219,8 +224,7 @@ def load_bench(
         add("lookup", "lookup", alone)
         for candidate in candidates:
             try:
-                draft_header = candidate.header.without_tokens()
-                drafts.append(loader.load("draft", draft_header, options.gpu_layers_draft))
+                drafts.append(load("draft", candidate.header.without_tokens(), options.gpu_layers_draft))
             except LoadError as error:
                 if cancelled():
                     raise

@@ -12,7 +12,7 @@ from ..models.errors import SpecchatError
 from .answering import Answerer
 from .decoding.acceptance import Rule, speculative
 from .events import Ask, Failed, Load, Loaded
-from .loading import Cancelled, Emit, Pair, load_pair
+from .loading import Cancelled, Emit, Pair, PairLoader
 from .remembered import Remembered
 
 
@@ -33,23 +33,30 @@ class Engine:
         """
         self._emit, self._cancelled, self._clock, self._accept = emit, cancelled, clock, accept
         self._remembered = remembered
+        self._loader = PairLoader(emit, cancelled, clock)
         self.pair: Pair | None = None
         self._answerer: Answerer | None = None
 
     def load(self, command: Load) -> None:
-        """Load a pair in place of what is loaded; the last event is `Loaded` or `Failed`."""
-        self.close()
+        """Load a pair in place of what is loaded; the last event is `Loaded` or `Failed`.
+
+        A model that both have stays as it is, its cache included, also after `Failed`: then nothing can be
+        asked, but the next load need not read it again.
+        """
+        before, answerer = self.pair, self._answerer
+        self.pair = self._answerer = None
         try:
-            self.pair = pair = load_pair(command.options, self._emit, self._cancelled, self._clock)
-            self._answerer = Answerer(
-                pair, self._emit, self._cancelled, self._clock, self._accept, self._remembered
-            )
-            obstacle = self._answerer.prepare(command.drafting)
-            notes = self._answerer.notes(command.drafting)
+            pair = self._loader.load(command.options)
+            if answerer is None or pair is not before:
+                answerer = Answerer(
+                    pair, self._emit, self._cancelled, self._clock, self._accept, self._remembered
+                )
+            obstacle = answerer.prepare(command.drafting)
+            notes = answerer.notes(command.drafting)
         except SpecchatError as error:
-            self.close()
             self._emit(Failed(str(error)))
             return
+        self.pair, self._answerer = pair, answerer
         self._emit(
             Loaded(
                 target=pair.target.info(),
@@ -75,6 +82,5 @@ class Engine:
 
     def close(self) -> None:
         """Free what is loaded."""
-        if self.pair is not None:
-            self.pair.close()
+        self._loader.close()
         self.pair = self._answerer = None

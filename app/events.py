@@ -18,7 +18,7 @@ ContextRole = Literal["target", "draft"]
 
 @dataclass(frozen=True)
 class Load:
-    """Load a target and perhaps a draft, in place of what is loaded."""
+    """Load a target and perhaps a draft, in place of what is loaded; what both have stays loaded."""
 
     options: LoadOptions
     drafting: Drafting = field(default_factory=Drafting)
@@ -31,6 +31,8 @@ class Ask:
 
     turns: tuple[Turn, ...]
     options: AnswerOptions
+    afresh: bool = False
+    """Read the whole prompt, also what the caches hold of it: answers that are compared start alike."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -24,11 +25,46 @@ Emit = Callable[[Event], None]
 Cancelled = Callable[[], bool]
 
 
-class LoadedModel:
-    """One model's header, weights and context."""
+@dataclass(frozen=True)
+class Recipe:
+    """What a loaded model was made from: with an equal one, loading it again would change nothing."""
 
-    def __init__(self, header: GgufHeader, model: Model, context: Context) -> None:
-        self.header, self.model, self.context = header, model, context
+    path: Path
+    file: tuple[int, int, int, int]
+    """Device, inode, size and time of its last change: a file that was written anew is another one."""
+    gpu_layers: int
+    context_size: int
+    threads: int
+    cache_types: tuple[str, str]
+    flash_attn: str
+
+    @classmethod
+    def of(cls, path: Path, options: LoadOptions, gpu_layers: int, context_size: int) -> Recipe:
+        """The recipe of a file that is to be loaded now.
+
+        Raises:
+            LoadError: the file is gone.
+        """
+        try:
+            file = _file(path)
+        except OSError as error:
+            raise LoadError(f"{path} could not be loaded: {error.strerror}") from None
+        return cls(
+            path=path,
+            file=file,
+            gpu_layers=gpu_layers,
+            context_size=context_size,
+            threads=thread_count(options),
+            cache_types=(options.cache_type_k, options.cache_type_v),
+            flash_attn=options.flash_attn,
+        )
+
+
+class LoadedModel:
+    """One model's header, weights and context, and what they were made from."""
+
+    def __init__(self, recipe: Recipe, header: GgufHeader, model: Model, context: Context) -> None:
+        self.recipe, self.header, self.model, self.context = recipe, header, model, context
 
     def info(self) -> ModelInfo:
         """What to tell a person about it."""
@@ -40,6 +76,14 @@ class LoadedModel:
             parameters=self.model.parameters,
             train_context=self.model.train_context,
         )
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the file is still the one that was loaded."""
+        try:
+            return self.recipe.file == _file(self.recipe.path)
+        except OSError:
+            return False
 
     def close(self) -> None:
         """Free the context, then the weights."""
@@ -93,11 +137,86 @@ class Pair:
             notes.append(f"The context is {size:,} tokens, and the target was trained for {trained:,}.")
         return tuple(notes)
 
+    @property
+    def unchanged(self) -> bool:
+        """Whether the files are still those that were loaded."""
+        return self.target.unchanged and (self.draft is None or self.draft.unchanged)
+
     def close(self) -> None:
         """Free everything."""
         if self.draft:
             self.draft.close()
         self.target.close()
+
+
+class PairLoader:
+    """Loads one pair after another; a model that the next one has as well stays loaded, cache and all."""
+
+    def __init__(
+        self, emit: Emit, cancelled: Cancelled, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._emit, self._cancelled, self._clock = emit, cancelled, clock
+        self._models: dict[ContextRole, LoadedModel] = {}
+        self._pair: Pair | None = None
+
+    def load(self, options: LoadOptions) -> Pair:
+        """Judge the pair from the headers, then load what is not loaded already.
+
+        The former pair is not to be used any more, unless it is the one that is returned: with the same
+        options and the same files it is. When this raises, what both have in common stays for the next.
+
+        Raises:
+            ModelFileError: a file is no usable model.
+            PairError: the draft cannot serve the target; no weights have been loaded.
+            LoadError: llama.cpp would not load them, or `cancelled` said so.
+            TemplateError: the chat template cannot be compiled.
+        """
+        if self._pair is not None and self._pair.options == options and self._pair.unchanged:
+            return self._pair
+        self._pair = None
+        target_header = read_header(locate_model(options.target))
+        draft_header = read_header(locate_model(options.draft)) if options.draft else None
+        verdict = judge(target_header, draft_header) if draft_header else None
+        if verdict is not None and draft_header is not None and not verdict.usable:
+            raise PairError(
+                f"{draft_header.path.name} cannot draft for {target_header.path.name}. "
+                f"{' '.join(verdict.reasons[:2])} "
+                "Choose a draft of the target's own family, or start without --draft."
+            )
+        template = template_of(target_header, options)
+        size = context_size(options.ctx_size, target_header.train_context)
+        # Vocabularies are megabytes of texts that nothing asks for any more.
+        headers: dict[ContextRole, GgufHeader] = {"target": target_header.without_tokens()}
+        del target_header
+        if draft_header is not None:
+            headers["draft"] = draft_header.without_tokens()
+            del draft_header
+        self._load(options, size, headers)
+        self._pair = Pair(options, verdict, template, self._models["target"], self._models.get("draft"))
+        return self._pair
+
+    def close(self) -> None:
+        """Free everything."""
+        self._pair = None
+        while self._models:
+            self._models.popitem()[1].close()
+
+    def _load(self, options: LoadOptions, size: int, headers: dict[ContextRole, GgufHeader]) -> None:
+        """Free what is not wanted, so that there is room, then load what is missing."""
+        layers = {"target": options.gpu_layers, "draft": options.gpu_layers_draft}
+        wanted = {
+            role: Recipe.of(header.path, options, layers[role], size) for role, header in headers.items()
+        }
+        unwanted: list[ContextRole] = [
+            role for role, model in self._models.items() if model.recipe != wanted.get(role)
+        ]
+        for role in unwanted:
+            self._models.pop(role).close()
+        for role, header in headers.items():
+            if role not in self._models:
+                self._models[role] = load_model(
+                    role, header, wanted[role], options, self._emit, self._cancelled, self._clock
+                )
 
 
 def load_pair(
@@ -106,44 +225,68 @@ def load_pair(
     cancelled: Cancelled,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Pair:
-    """Judge the pair from the headers, then load what was asked for.
-
-    Raises:
-        ModelFileError: a file is no usable model.
-        PairError: the draft cannot serve the target; no weights have been loaded.
-        LoadError: llama.cpp would not load them, or `cancelled` said so.
-        TemplateError: the chat template cannot be compiled.
-    """
-    target_header = read_header(locate_model(options.target))
-    draft_header = read_header(locate_model(options.draft)) if options.draft else None
-    verdict = judge(target_header, draft_header) if draft_header else None
-    if verdict is not None and draft_header is not None and not verdict.usable:
-        raise PairError(
-            f"{draft_header.path.name} cannot draft for {target_header.path.name}. "
-            f"{' '.join(verdict.reasons[:2])} "
-            "Choose a draft of the target's own family, or start without --draft."
-        )
-    template = template_of(target_header, options)
-    loader = Loader(options, target_header, emit, cancelled, clock)
-    # Vocabularies are megabytes of texts that nothing asks for any more.
-    target_header = target_header.without_tokens()
-    draft_header = draft_header and draft_header.without_tokens()
-    target = loader.load("target", target_header, options.gpu_layers)
-    draft = None
+    """Load one pair, that whoever asked for it closes; raises what `PairLoader.load` does."""
+    loader = PairLoader(emit, cancelled, clock)
     try:
-        if draft_header is not None:
-            draft = loader.load("draft", draft_header, options.gpu_layers_draft)
-        return Pair(options, verdict, template, target, draft)
+        return loader.load(options)
     except BaseException:
-        if draft is not None:
-            draft.close()
-        target.close()
+        loader.close()
         raise
 
 
-def thread_count(options: LoadOptions) -> int:
-    """The asked number of threads, or one per physical core."""
-    return options.threads or psutil.cpu_count(logical=False) or 1
+def load_model(
+    role: ContextRole,
+    header: GgufHeader,
+    recipe: Recipe,
+    options: LoadOptions,
+    emit: Emit,
+    cancelled: Cancelled,
+    clock: Callable[[], float],
+) -> LoadedModel:
+    """Load one model and its context, and run a first pass.
+
+    Raises:
+        LoadError: llama.cpp would not load it, or `cancelled` said so.
+    """
+    told = -1
+
+    def on_progress(fraction: float) -> bool:
+        nonlocal told
+        if int(fraction * 100) > told:
+            told = int(fraction * 100)
+            emit(LoadProgress(role, header.name, fraction))
+        return not cancelled()
+
+    on_progress(0.0)
+    gpu_layers = recipe.gpu_layers
+    try:
+        model = Model(Path(header.path), gpu_layers=gpu_layers, on_progress=on_progress)
+    except LoadError:
+        if cancelled():
+            raise LoadError("loading was stopped") from None
+        raise
+    try:
+        context = Context(
+            model,
+            size=recipe.context_size,
+            threads=recipe.threads,
+            chunk=CPU_CHUNK if gpu_layers == 0 or not _has_gpu() else GPU_CHUNK,
+            rows=rows_of(role),
+            branches=BRANCHES if role == "target" and model.drops_suffixes else 1,
+            cache_type_k=options.cache_type_k,
+            cache_type_v=options.cache_type_v,
+            flash_attn=options.flash_attn,
+            clock=clock,
+        )
+    except BaseException:
+        model.close()
+        raise
+    # The first pass reads the weights in from the disk: it belongs to loading, not to an answer.
+    context.decode([max(model.bos, 0)] * 2, 1)
+    context.truncate(0)
+    context.pass_s = 0.0
+    emit(LoadProgress(role, header.name, 1.0))
+    return LoadedModel(recipe, header, model, context)
 
 
 def template_of(target: GgufHeader, options: LoadOptions) -> ChatTemplate:
@@ -162,66 +305,14 @@ def template_of(target: GgufHeader, options: LoadOptions) -> ChatTemplate:
     )
 
 
-class Loader:
-    """Loads a target and what drafts for it, with contexts of one size."""
+def thread_count(options: LoadOptions) -> int:
+    """The asked number of threads, or one per physical core."""
+    return options.threads or psutil.cpu_count(logical=False) or 1
 
-    def __init__(
-        self,
-        options: LoadOptions,
-        target: GgufHeader,
-        emit: Emit,
-        cancelled: Cancelled,
-        clock: Callable[[], float],
-    ) -> None:
-        self._options = options
-        self._size = context_size(options.ctx_size, target.train_context)
-        self._emit, self._cancelled, self._clock = emit, cancelled, clock
 
-    def load(self, role: ContextRole, header: GgufHeader, gpu_layers: int) -> LoadedModel:
-        """Load one model and its context, and run a first pass.
-
-        Raises:
-            LoadError: llama.cpp would not load it, or `cancelled` said so.
-        """
-        told = -1
-
-        def on_progress(fraction: float) -> bool:
-            nonlocal told
-            if int(fraction * 100) > told:
-                told = int(fraction * 100)
-                self._emit(LoadProgress(role, header.name, fraction))
-            return not self._cancelled()
-
-        on_progress(0.0)
-        try:
-            model = Model(Path(header.path), gpu_layers=gpu_layers, on_progress=on_progress)
-        except LoadError:
-            if self._cancelled():
-                raise LoadError("loading was stopped") from None
-            raise
-        try:
-            options = self._options
-            context = Context(
-                model,
-                size=self._size,
-                threads=thread_count(options),
-                chunk=CPU_CHUNK if gpu_layers == 0 or not _has_gpu() else GPU_CHUNK,
-                rows=rows_of(role),
-                branches=BRANCHES if role == "target" and model.drops_suffixes else 1,
-                cache_type_k=options.cache_type_k,
-                cache_type_v=options.cache_type_v,
-                flash_attn=options.flash_attn,
-                clock=self._clock,
-            )
-        except BaseException:
-            model.close()
-            raise
-        # The first pass reads the weights in from the disk: it belongs to loading, not to an answer.
-        context.decode([max(model.bos, 0)] * 2, 1)
-        context.truncate(0)
-        context.pass_s = 0.0
-        self._emit(LoadProgress(role, header.name, 1.0))
-        return LoadedModel(header, model, context)
+def _file(path: Path) -> tuple[int, int, int, int]:
+    state = path.stat()
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def _has_gpu() -> bool:

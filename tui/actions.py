@@ -26,7 +26,7 @@ class Action:
     name: str
     help: str
     run: Callable[[SpecchatApp, Any], None] | None = field(default=None, repr=False)
-    """Carries it out, given what was typed after the command; `None` where the prompt does it itself."""
+    """Carries it out, given what was typed after the command; `None` where the prompt or a screen does."""
     keys: str = ""
     shown: str = ""
     """What the keys are called."""
@@ -34,7 +34,8 @@ class Action:
     """What the footer calls it; empty keeps it out of the footer."""
     priority: bool = False
     """The key works before the prompt sees it."""
-    where: Literal["app", "prompt"] = "app"
+    where: Literal["app", "prompt", "compare"] = "app"
+    """Who carries it out: the app, the prompt, or the screen of a comparison."""
     command: str = ""
     also: tuple[str, ...] = ()
     """Other names of the command."""

@@ -6,8 +6,9 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 
 from textual import on
@@ -29,11 +30,11 @@ from .commands import models
 from .commands.talk import open_conversation
 from .completion import completions
 from .direct_drawing import DirectCompositor
-from .engine_client import EngineClient
+from .engine_client import EngineClient, Listener
 from .incoming import Incoming
 from .pacing import SHORTEST, RefreshPacer
 from .presets import Presets
-from .registry import BY_NAME, KEYS, bindings, understand
+from .registry import BY_NAME, CHAT_KEYS, COMPARE_KEYS, KEYS, bindings, keys_by_name, understand
 from .session import ReadPrompt, Session
 from .transcript.code import warm_up
 from .transcript.entries import NoticeEntry, NoticeKind
@@ -130,6 +131,8 @@ class SpecchatApp(App[int]):
         self._notice = notice
         self._resume = resume
         self.incoming = Incoming(self)
+        self.listener: Listener = self.incoming
+        """Who takes what the engine says: the conversation, or a screen that has the engine for a while."""
 
     def get_default_screen(self) -> Screen[None]:
         """The screen that everything is on."""
@@ -155,7 +158,7 @@ class SpecchatApp(App[int]):
         self.figures = self.query_one(CompactFigures)
         self.prompt = self.query_one(Prompt)
         self.query_one("#legend", Lines).show([texts.origin_legend()])
-        self.prompt.keys = keys_by_name(self.settings.keys)
+        self.prompt.keys = keys_by_name(self.settings.keys, CHAT_KEYS)
         self.set_keymap(dict(self.settings.keys))
         self.screen.set_class(not self.settings.panel, "-no-panel")
         self.prompt.focus()
@@ -199,17 +202,23 @@ class SpecchatApp(App[int]):
         """Take what the engine has said, and draw it."""
         self.frames += 1
         for event in self.engine.drain():
-            self.incoming.take(event)
-        self.incoming.draw(time.monotonic())
+            self.listener.take(event)
+        self.listener.draw(time.monotonic())
 
     async def _watch_engine(self) -> None:
         """Look at the engine again and again; a timer for each look would cost a part of what it draws."""
         while True:
             delay = self.pacer.next_delay(time.thread_time())
             self.look()
-            if not self.session.busy:
-                delay = self._delays[1 if self.session.phase == "loading" else 2]
+            phase = self.listener.phase
+            if phase not in ("answering", "stopping"):
+                delay = self._delays[1 if phase == "loading" else 2]
             await asyncio.sleep(delay)
+
+    @property
+    def engine_busy(self) -> bool:
+        """Whether the engine has something to do that a load would interrupt."""
+        return self.session.busy or self.listener is not self.incoming
 
     def say(self, text: str | Content, kind: NoticeKind = "info") -> None:
         """Put a notice into the transcript."""
@@ -265,11 +274,11 @@ class SpecchatApp(App[int]):
         assert action.run is not None
         action.run(self, value)
 
-    def read_prompt(self, text: str) -> ReadPrompt | None:
+    def read_prompt(self, text: str, warn: Callable[[str], object] | None = None) -> ReadPrompt | None:
         """What the model reads of a prompt: its text, and the files that it names; `None` if one is none."""
         expanded = expand(text, Path.cwd())
         if expanded.problems:
-            self.say("\n".join(expanded.problems), "warning")
+            (warn or partial(self.say, kind="warning"))("\n".join(expanded.problems))
             return None
         if not expanded.attachments:
             return ReadPrompt(text, text, "", {})
@@ -310,14 +319,7 @@ class SpecchatApp(App[int]):
 
     @on(Prompt.Scroll)
     def _scroll(self, message: Prompt.Scroll) -> None:
-        transcript = self.transcript
-        if message.to == "start":
-            transcript.to_start()
-        elif message.to == "end":
-            transcript.to_end()
-        else:
-            step = max(1, transcript.size.height - 2)
-            transcript.scroll_relative(y=message.pages * step, animate=False)
+        message.scroll(self.transcript)
 
     @on(Transcript.FollowChanged)
     def _follow_changed(self, message: Transcript.FollowChanged) -> None:
@@ -336,23 +338,16 @@ def misset(settings: ChatSettings) -> list[str]:
             problems.append(
                 f"[keys]: there is no action “{name}”; the nearest is “{near[0]}” (F1 lists all)."
             )
-    used: dict[str, str] = {}
-    for action in KEYS:
-        for key in settings.keys.get(action.name, action.keys).split(","):
-            other = used.setdefault(key.strip(), action.name)
-            if other != action.name:
-                problems.append(f"[keys]: “{key.strip()}” is the key of “{other}” and of “{action.name}”.")
-    return problems
-
-
-def keys_by_name(other: Mapping[str, str]) -> dict[str, Action]:
-    """What each key does, with other keys for the actions named."""
-    return {
-        key.strip(): action
-        for action in KEYS
-        for key in other.get(action.name, action.keys).split(",")
-        if key.strip()
-    }
+    for together in (CHAT_KEYS, COMPARE_KEYS):
+        used: dict[str, str] = {}
+        for action in together:
+            for key in settings.keys.get(action.name, action.keys).split(","):
+                other = used.setdefault(key.strip(), action.name)
+                if other != action.name:
+                    problems.append(
+                        f"[keys]: “{key.strip()}” is the key of “{other}” and of “{action.name}”."
+                    )
+    return list(dict.fromkeys(problems))
 
 
 def run_chat(

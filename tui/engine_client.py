@@ -1,10 +1,11 @@
-"""What the screen needs of an engine that runs somewhere else."""
+"""What the screen needs of an engine that runs somewhere else, and the engine of a screen."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 from ..app.events import Command, Event
+from .session import Phase
 
 
 class EngineClient(Protocol):
@@ -29,4 +30,29 @@ class EngineClient(Protocol):
 
     def close(self) -> None:
         """Ask the process to end, wait a bounded time, and end it."""
+        ...
+
+
+class Listener(Protocol):
+    """Takes what the engine says, in the screen's own thread, and draws it at its own pace."""
+
+    @property
+    def phase(self) -> Phase:
+        """What the engine is doing for it."""
+        ...
+
+    def take(self, event: Event) -> None:
+        """One event."""
+        ...
+
+    def draw(self, now: float) -> None:
+        """Draw what has changed."""
+        ...
+
+    def stop(self) -> None:
+        """Ask the engine to stop the answer."""
+        ...
+
+    def hint(self, text: str) -> None:
+        """Say something for a moment."""
         ...

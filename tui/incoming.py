@@ -22,7 +22,7 @@ from . import texts
 from .branch_view import BranchView
 from .figures_view import FiguresView
 from .resident import resident
-from .session import ReadPrompt
+from .session import Phase, ReadPrompt
 from .transcript.entries import AnswerEntry, LoadingEntry, NoticeEntry, PromptEntry
 from .widgets.status import NEARLY_FULL
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 PANEL_INTERVAL = 0.5
 MEMORY_INTERVAL = 2.0
 HINT_SECONDS = 4.0
-ANSWERING = "answering, Esc stops"
-WAITS = "waits for the models; Esc takes it back"
 
 
 class Incoming:
@@ -56,6 +54,11 @@ class Incoming:
         self._memory_due = 0.0
         self._figures_changed = False
         self._hint_until = 0.0
+
+    @property
+    def phase(self) -> Phase:
+        """What the engine is doing for the conversation."""
+        return self._session.phase
 
     def begin(self) -> None:
         """Show that nothing is measured yet."""
@@ -122,7 +125,7 @@ class Incoming:
     def wait_with(self, prompt: ReadPrompt) -> None:
         """Keep a prompt until the models are there."""
         self._session.waiting = prompt
-        self._asked = PromptEntry(prompt.typed, WAITS)
+        self._asked = PromptEntry(prompt.typed, texts.WAITS)
         self._app.transcript.add(self._asked)
 
     def take_back(self) -> str:
@@ -265,7 +268,7 @@ class Incoming:
         if event.pieces:
             if not self._decoding and self._session.phase == "answering":
                 self._decoding = True
-                self._activity(ANSWERING)
+                self._activity(texts.ANSWERING)
             self._answer.in_thought = event.in_thought or self._answer.in_thought
             self._answer.take(event.pieces)
             self._grown = True
@@ -390,7 +393,7 @@ class Incoming:
         return {
             "loading": "loading",
             "ready": "ready",
-            "answering": ANSWERING,
+            "answering": texts.ANSWERING,
             "stopping": "stopping",
             "unloaded": "not loaded, Ctrl+R tries again",
             "dead": "engine gone, Ctrl+R restarts",

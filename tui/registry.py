@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from textual.binding import Binding, BindingType
 
 from . import actions
 from .actions import Action, Do, Say
-from .commands import adjusting, copying, models, running, talk
+from .commands import adjusting, comparing, copying, models, running, talk
 from .parameters import PARAMETERS
 from .themes import BY_NAME as THEMES
 
@@ -110,6 +112,9 @@ ANSWERS = (
     Action("draft", "choose the model that drafts, or none; the conversation stays", models.pick_draft,
            command="draft", argument="[GGUF|none]", parse=_text, completes=lambda _: ("none",),
            group="Answers"),
+    Action("compare", "ask two pairs the same, side by side: the loaded one, and a draft, lookup or none",
+           comparing.compare, command="compare", argument="[GGUF|lookup|none]", parse=_text,
+           completes=lambda _: ("lookup", "none"), group="Answers"),
     Action("restart", "start the engine again, when it is gone or a load failed", running.restart,
            keys="ctrl+r", shown="Ctrl+R", command="restart", group="Answers"),
 )  # fmt: skip
@@ -118,7 +123,7 @@ SCREEN = (
     Action("palette", "find an action by its name", adjusting.palette, keys="ctrl+p", shown="Ctrl+P",
            footer="actions", command="actions", group="Screen"),
     Action("origin", "colour answers by each token's origin", adjusting.origin, keys="ctrl+o",
-           shown="Ctrl+O", command="origin", group="Screen"),
+           shown="Ctrl+O", footer="origin", command="origin", group="Screen"),
     Action("thoughts", "unfold what the model thought", adjusting.thoughts, keys="ctrl+t", shown="Ctrl+T",
            command="thoughts", group="Screen"),
     Action("panel", "show or hide the panel", adjusting.panel, keys="f9", shown="F9", command="panel",
@@ -131,12 +136,26 @@ SCREEN = (
            command="quit", also=("exit",), group="Screen"),
 )  # fmt: skip
 
-ACTIONS = (*PROMPT_ACTIONS, *CHAT, *TEXT, *ANSWERS, *SCREEN)
+COMPARING = (
+    Action("compare_left", "in /compare: choose what answers at the left", keys="f3", shown="F3",
+           where="compare", footer="left side"),
+    Action("compare_right", "in /compare: choose what answers at the right", keys="f4", shown="F4",
+           where="compare", footer="right side"),
+    Action("compare_back", "in /compare: stop the answers; then back to the chat", keys="escape",
+           shown="Esc", where="compare", footer="stop, back"),
+)  # fmt: skip
+
+ACTIONS = (*PROMPT_ACTIONS, *CHAT, *TEXT, *ANSWERS, *SCREEN, *COMPARING)
 COMMANDS = tuple(action for action in ACTIONS if action.command)
 KEYS = tuple(action for action in ACTIONS if action.keys)
+CHAT_KEYS = tuple(action for action in KEYS if action.where != "compare")
 FOOTER = ("submit", "newline", "stop", "palette", "help", "leave", "chats", "target", "parameters")
 """What the footer shows, the most needed first: narrow terminals have no room for all."""
+COMPARE_FOOTER = ("submit", "compare_left", "compare_right", "origin", "compare_back", "leave")
+"""What the footer of a comparison shows."""
 BY_NAME = {action.name: action for action in ACTIONS}
+COMPARE_KEYS = (*PROMPT_ACTIONS, BY_NAME["origin"], BY_NAME["thoughts"], *COMPARING)
+"""The keys of a comparison; those that go before all others work there as everywhere."""
 
 
 def bindings() -> list[BindingType]:
@@ -153,6 +172,16 @@ def bindings() -> list[BindingType]:
         for each in KEYS
         if each.where == "app"
     ]
+
+
+def keys_by_name(other: Mapping[str, str], actions: Iterable[Action]) -> dict[str, Action]:
+    """What each key does, with other keys for the actions named."""
+    return {
+        key.strip(): action
+        for action in actions
+        for key in other.get(action.name, action.keys).split(",")
+        if key.strip()
+    }
 
 
 def understand(text: str) -> Say | Do:

@@ -12,6 +12,8 @@ from . import figures
 from .transcript.entries import ORIGIN_STYLES
 
 RESTART = "Ctrl+R starts it again, and so does sending a prompt. The conversation is kept."
+ANSWERING = "answering, Esc stops"
+WAITS = "waits for the models; Esc takes it back"
 RETRY = "Ctrl+R tries again, Ctrl+Q leaves."
 MARKS: dict[FinishReason, str] = {
     "stop": "",

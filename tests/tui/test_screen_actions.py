@@ -17,6 +17,7 @@ from specchat.app.requests import LoadOptions, Turn
 from specchat.tui import themes
 from specchat.tui.app import SpecchatApp
 from specchat.tui.registry import ACTIONS, BY_NAME
+from specchat.tui.screens.comparing import ComparingScreen
 from specchat.tui.screens.picker import Picker
 from tests.tiny_models import write_tiny_model
 from tests.tui.scripted_engine import ScriptedEngine, chat, ready, seen, type_in, wait_until
@@ -449,6 +450,31 @@ async def _draft(pilot, app, engine):
     assert "No draft" in rows(picker)[0]
     await pilot.press("escape")
     await back(pilot, app)
+
+
+@check("compare", "compare_left", "compare_right", "compare_back")
+async def _compare(pilot, app, engine):
+    await exchange(pilot, app, engine, "hello", "hi")
+    await type_in(pilot, "/compare lookup")
+    await wait_until(pilot, lambda: isinstance(app.screen, ComparingScreen))
+    screen = app.screen
+    assert screen.prompt.text == "hello"
+    for key, side in (("f3", 0), ("f4", 1)):
+        await pilot.press(key)
+        picker = await picking(pilot, app)
+        assert "No draft" in rows(picker)[0]
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: app.screen is screen)
+        assert screen.contest.contenders[side].drafting.speculate == "off"
+    await pilot.press("enter")
+    await wait_until(pilot, lambda: len(engine.asks) == 2)
+    await pilot.press("escape")
+    assert engine.told[-1] == Cancel()
+    engine.finish("", reason="cancelled", ids=())
+    await wait_until(pilot, lambda: screen.phase == "ready")
+    await pilot.press("escape")
+    await back(pilot, app)
+    assert [message.text for message in app.session.messages] == ["hello", "hi"]
 
 
 @check("restart")

@@ -7,7 +7,7 @@ import pytest
 from specchat.app.decoding.stats import AnswerStats
 from specchat.app.requests import AnswerOptions
 from specchat.tui import figures, parameters, registry, texts
-from specchat.tui.actions import CommandError, Do, Say
+from specchat.tui.actions import Action, CommandError, Do, Say
 from specchat.tui.pacing import RefreshPacer
 
 
@@ -160,8 +160,9 @@ def test_the_help_is_made_from_the_registry():
     assert all(key.shown in text and key.help in text for key in registry.KEYS)
 
 
-def test_each_key_is_bound_once():
-    keys = [key for action in registry.KEYS for key in action.keys.split(",")]
+@pytest.mark.parametrize("together", [registry.CHAT_KEYS, registry.COMPARE_KEYS], ids=["chat", "compare"])
+def test_each_key_is_bound_once(together: tuple[Action, ...]):
+    keys = [key for action in together for key in action.keys.split(",")]
     assert sorted(keys) == sorted(set(keys))
 
 

@@ -7,6 +7,7 @@ import pytest
 from specchat.app.decoding.stats import AnswerStats
 from specchat.app.events import Piece, Progress
 from specchat.app.settings import ChatSettings
+from specchat.tui.screens.comparing import ComparingScreen
 from tests.tui.scripted_engine import ScriptedEngine, chat, ready, type_in, wait_until
 
 STATS = AnswerStats(
@@ -76,6 +77,39 @@ def test_an_answer_coloured_by_origin(snap_compare):
 def test_the_parameters(snap_compare):
     app, before = answered()
     assert snap_compare(app, terminal_size=(120, 40), run_before=before, press=["f3"])
+
+
+PLAIN = AnswerStats(
+    ttft_s=0.3, tokens_per_second=8.0, completion_tokens=40, target_passes=40, tokens_per_pass=1.0,
+    baseline_tokens_per_second=8.0, state="plain", reason="drafting is switched off",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24)], ids=str)
+def test_a_comparison(snap_compare, size: tuple[int, int]):
+    engine = ScriptedEngine()
+    app = chat(engine)
+
+    async def before(pilot) -> None:
+        await ready(pilot)
+        await type_in(pilot, "/temp 0")
+        await type_in(pilot, "/compare")
+        await wait_until(pilot, lambda: isinstance(app.screen, ComparingScreen))
+        await pilot.pause()
+        app.screen.prompt.put("How does it work?")
+        await pilot.press("enter")
+        for asks, stats in ((1, STATS), (2, PLAIN)):
+            await wait_until(pilot, lambda: len(engine.asks) == asks)  # noqa: B023 (awaited here)
+            half = len(ANSWER) // 2
+            pieces = (Piece(ANSWER[:half], "accepted"), Piece(ANSWER[half:], "correction"))
+            if stats is PLAIN:
+                pieces = (Piece(ANSWER, "target"),)
+            engine.say(Progress(pieces, stats, stats.tokens_per_second, 3500, 4096))
+            engine.finish(ANSWER, stats=stats)
+        await wait_until(pilot, lambda: app.screen.phase == "ready")
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=before)
 
 
 def test_the_list_of_actions(snap_compare):

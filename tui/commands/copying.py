@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual.widgets import TextArea
+
 from ...app.attachments import AttachmentError, as_mention, attach
 from ..actions import CommandError
 from ..clipboard import copy
@@ -26,13 +28,14 @@ _FENCE = re.compile(
 
 def copy_selection(app: SpecchatApp, _value: object) -> None:
     """Copy what is selected, in the transcript or in the prompt; with nothing selected, stop."""
-    text = app.screen.get_selected_text() or app.prompt.selected_text
+    typed = app.focused if isinstance(app.focused, TextArea) else app.prompt
+    text = app.screen.get_selected_text() or typed.selected_text
     if text:
         put_on_clipboard(app, text, f"{len(text)} characters")
-    elif app.session.phase == "answering":
-        app.incoming.stop()
+    elif app.listener.phase == "answering":
+        app.listener.stop()
     else:
-        app.incoming.hint("nothing is selected; Ctrl+Q leaves")
+        app.listener.hint("nothing is selected; Ctrl+Q leaves")
 
 
 def copy_answer(app: SpecchatApp, what: str | None) -> None:
@@ -88,7 +91,7 @@ def code_blocks(text: str) -> list[str]:
 def put_on_clipboard(app: SpecchatApp, text: str, what: str) -> None:
     """Copy a text, and say where it went."""
     copied = copy(text, app.copy_to_clipboard, os.environ, sys.platform)
-    app.incoming.hint(f"{what} copied to {copied.how}" if copied.certain else f"{what}: {copied.how}")
+    app.listener.hint(f"{what} copied to {copied.how}" if copied.certain else f"{what}: {copied.how}")
 
 
 def external_editor(app: SpecchatApp, _value: object) -> None:

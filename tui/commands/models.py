@@ -24,10 +24,11 @@ from ...app.recommending import Advice, recommended_draft
 from ...app.remembered import Remembered, default_path
 from ...app.requests import LoadOptions
 from ...models.errors import ModelFileError, SpecchatError
-from ...models.gguf_file import read_header
+from ...models.gguf_file import GgufHeader, read_header
 from ...models.locate import locate_model
 from ...models.pair import judge
 from .. import figures
+from ..actions import CommandError
 from ..screens.picker import Choice, Picked, Picker
 
 if TYPE_CHECKING:
@@ -102,13 +103,20 @@ def pick_draft(app: SpecchatApp, name: str | None) -> None:
     target_path = session.loaded.target.path
     found = [model for model in models_here(app) if str(model.path) != target_path]
     app.incoming.hint("looking at the models on this disk")
-    advice = recommended_draft(session.loaded.target, Remembered(default_path()))
+    advice = measured_here(app)
+    none = Choice(None, "No draft", "the text so far still drafts where it repeats itself")
 
     def look() -> None:
-        choices = draft_choices(Path(target_path), found, advice)
+        choices = [none, *draft_choices(Path(target_path), found, advice)]
         app.call_from_thread(_show_drafts, app, choices)
 
     app.run_worker(look, thread=True, exit_on_error=False)
+
+
+def measured_here(app: SpecchatApp) -> Advice | None:
+    """What a comparison found of drafts for the target that is loaded."""
+    loaded = app.session.loaded
+    return recommended_draft(loaded.target, Remembered(default_path())) if loaded else None
 
 
 def use_draft(app: SpecchatApp, name: str | None) -> None:
@@ -116,17 +124,29 @@ def use_draft(app: SpecchatApp, name: str | None) -> None:
     assert app.load is not None
     if name is not None:
         try:
-            draft = read_header(locate_model(name))
-            verdict = judge(read_header(locate_model(app.load.target)), draft)
-        except SpecchatError as error:
+            usable_draft(app.load.target, name)
+        except CommandError as error:
             app.say(str(error), "error")
-            return
-        if not verdict.usable:
-            app.say(f"{draft.path.name} cannot draft here. {' '.join(verdict.reasons[:2])}", "error")
             return
     app.load = replace(app.load, draft=name)
     app.start_engine()
     app.transcript.to_end()
+
+
+def usable_draft(target: str, name: str) -> GgufHeader:
+    """The header of a draft that can serve the target.
+
+    Raises:
+        CommandError: it cannot, and why.
+    """
+    try:
+        draft = read_header(locate_model(name))
+        verdict = judge(read_header(locate_model(target)), draft)
+    except SpecchatError as error:
+        raise CommandError(str(error)) from None
+    if not verdict.usable:
+        raise CommandError(f"{draft.path.name} cannot draft here. {' '.join(verdict.reasons[:2])}")
+    return draft
 
 
 def _show_drafts(app: SpecchatApp, choices: list[Choice]) -> None:
@@ -153,7 +173,7 @@ def fetch(app: SpecchatApp, known: Known) -> None:
         if problem:
             app.say(problem, "error")
             return
-        if app.session.busy:
+        if app.engine_busy:
             app.say(f"{known.name} is here; F4 and /draft load it once the answer has ended.")
             return
         target, *drafts = map(str, paths)
@@ -220,8 +240,8 @@ def _row_choice(row: ModelRow) -> Choice:
 
 
 def draft_choices(target_path: Path, found: list[FoundModel], advice: Advice | None) -> list[Choice]:
-    """No draft, then those that fit, the smaller first, then those that do not; with what was measured."""
-    choices = [Choice(None, "No draft", "the text so far still drafts where it repeats itself")]
+    """The drafts by their paths: those that fit first, the smaller before, each with what was measured."""
+    choices: list[Choice] = []
     try:
         target = read_header(target_path)
     except ModelFileError:

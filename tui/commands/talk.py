@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...app.exporting import export_json, export_markdown, file_name
 from ...app.history import Conversation, HistoryError
@@ -26,7 +26,7 @@ def regenerate(app: SpecchatApp, _value: object) -> None:
     """Another answer to the last prompt."""
     if not app.session.messages:
         app.incoming.hint("there is nothing to answer yet")
-    elif _loaded(app, regenerate):
+    elif when_loaded(app, regenerate):
         app.incoming.answer_again()
 
 
@@ -34,7 +34,7 @@ def go_on(app: SpecchatApp, _value: object) -> None:
     """Go on with the last answer."""
     if not app.session.messages:
         app.incoming.hint("there is no answer to go on with")
-    elif _loaded(app, go_on):
+    elif when_loaded(app, go_on):
         if app.session.unanswered:
             app.incoming.answer_again()
         else:
@@ -229,14 +229,14 @@ def export(app: SpecchatApp, argument: str | None) -> None:
         app.say(f"Written to {path}")
 
 
-def _loaded(app: SpecchatApp, action: Callable[[SpecchatApp, object], None]) -> bool:
+def when_loaded(app: SpecchatApp, action: Callable[[SpecchatApp, Any], None], value: object = None) -> bool:
     """Whether an answer can be begun; if the models are not there, it is begun once they are."""
     if not _at_rest(app):
         return False
     if app.session.phase == "ready":
         return True
     if app.load is not None or app.load_first_choice():
-        app.once_loaded = lambda: action(app, None)
+        app.once_loaded = lambda: action(app, value)
         if app.session.phase != "loading":
             app.start_engine()
         app.incoming.hint("as soon as the models are there")

@@ -16,13 +16,15 @@ INNER = 30
 HISTORY = INNER
 POSITIONS = 8
 """Draft positions that get a bar."""
+CELL, GAP = 21, 2
+"""Cells that a figure takes at the least, and between two of them."""
 NOTHING = Content("")
 _DIM = "$text-muted"
 _FAINT = "$text-disabled"
 
 
-def _pair(label: str, value: str, styles: tuple[str, str] = (_DIM, "")) -> Content:
-    gap = " " * max(1, INNER - len(label) - len(value))
+def _pair(label: str, value: str, styles: tuple[str, str] = (_DIM, ""), width: int = INNER) -> Content:
+    gap = " " * max(1, width - len(label) - len(value))
     return Content.assemble((label, styles[0]), gap, (value, styles[1]))
 
 
@@ -30,15 +32,42 @@ def _title(text: str) -> Content:
     return Content.assemble((text, "bold $text-primary"))
 
 
+class Course:
+    """How speed and acceptance went, a point at a time, for the sparklines."""
+
+    def __init__(self) -> None:
+        self._speeds: deque[float] = deque(maxlen=HISTORY)
+        self._rates: deque[float] = deque(maxlen=HISTORY)
+        self._drafted = self._accepted = 0
+
+    def begin_answer(self) -> None:
+        """A new answer counts from nothing."""
+        self._drafted = self._accepted = 0
+
+    def sample(self, stats: AnswerStats, tokens_per_second: float | None) -> None:
+        """Add a point to each: the speed now, and the acceptance since the last point."""
+        if tokens_per_second is not None:
+            self._speeds.append(tokens_per_second)
+        if stats.drafted > self._drafted:
+            share = (stats.accepted - self._accepted) / (stats.drafted - self._drafted)
+            self._rates.append(share)
+            self._drafted, self._accepted = stats.drafted, stats.accepted
+
+    def speeds(self, width: int = INNER) -> Content:
+        """The sparkline of the speeds."""
+        return Content(figures.sparkline(self._speeds, width)).stylize("$primary 70%")
+
+    def rates(self, width: int = INNER) -> Content:
+        """The sparkline of the acceptance."""
+        return Content(figures.sparkline(self._rates, width, top=1.0)).stylize("$secondary 80%")
+
+
 class Panel(Lines):
     """Shows figures as they are measured; the app tells it when."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(left=2, right=2, id=id)
-        self._speeds: deque[float] = deque(maxlen=HISTORY)
-        self._rates: deque[float] = deque(maxlen=HISTORY)
-        self._drafted = 0
-        self._accepted = 0
+        self._course = Course()
         self._sections: dict[str, list[Content]] = {}
         self.figures(AnswerStats(), None)
         self.context(0, 0)
@@ -58,16 +87,11 @@ class Panel(Lines):
 
     def begin_answer(self) -> None:
         """A new answer counts from nothing."""
-        self._drafted = self._accepted = 0
+        self._course.begin_answer()
 
     def sample(self, stats: AnswerStats, tokens_per_second: float | None) -> None:
         """Add a point to each sparkline: the speed now, and the acceptance since the last point."""
-        if tokens_per_second is not None:
-            self._speeds.append(tokens_per_second)
-        if stats.drafted > self._drafted:
-            share = (stats.accepted - self._accepted) / (stats.drafted - self._drafted)
-            self._rates.append(share)
-            self._drafted, self._accepted = stats.drafted, stats.accepted
+        self._course.sample(stats, tokens_per_second)
 
     def figures(self, stats: AnswerStats, tokens_per_second: float | None) -> None:
         """Take the figures of an answer."""
@@ -77,7 +101,7 @@ class Panel(Lines):
             "speed",
             _title("Speed"),
             _pair(speed, speedup, ("bold", "bold $text-success")),
-            Content(figures.sparkline(self._speeds, INNER)).stylize("$primary 70%"),
+            self._course.speeds(),
             _pair("plain baseline", f"{figures.rate(stats.baseline_tokens_per_second)} tok/s"),
             _pair("first token after", figures.seconds(stats.ttft_s)),
         )
@@ -87,7 +111,7 @@ class Panel(Lines):
             "acceptance",
             _title("Acceptance"),
             _pair(rate, of, ("bold", _DIM)),
-            Content(figures.sparkline(self._rates, INNER, top=1.0)).stylize("$secondary 80%"),
+            self._course.rates(),
             _pair("tokens per pass", figures.plain_number(stats.tokens_per_pass)),
             *self._positions(stats),
         )
@@ -158,3 +182,50 @@ class Panel(Lines):
 
     def _show(self, section: str, *lines: Content) -> None:
         self._sections[section] = list(lines)
+
+
+class PairFigures(Lines):
+    """The figures of one answer in two or three lines, for a screen that shows two answers."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._course = Course()
+        self._last: tuple[AnswerStats, float | None, int, int] = AnswerStats(), None, 0, 0
+
+    def on_resize(self) -> None:
+        """Use the new width; Textual calls the base class's handler as well."""
+        self.draw(*self._last)
+
+    def begin_answer(self) -> None:
+        """Nothing is measured yet."""
+        self._course = Course()
+        self.draw(AnswerStats(), None, 0, 0)
+
+    def sample(self, stats: AnswerStats, tokens_per_second: float | None) -> None:
+        """Add a point to each sparkline."""
+        self._course.sample(stats, tokens_per_second)
+
+    def draw(self, stats: AnswerStats, tokens_per_second: float | None, used: int, size: int) -> None:
+        """Show these figures, as many beside each other as there is room for."""
+        self._last = stats, tokens_per_second, used, size
+        if not self.room:
+            return
+        columns = max(1, min(3, (self.room + GAP) // (CELL + GAP)))
+        width = (self.room - GAP * (columns - 1)) // columns
+        full = bool(size) and used >= NEARLY_FULL * size
+        of = f" of {stats.drafted}" if stats.drafted else ""
+        context = f"{figures.percent(used / size)} of {figures.count(size)}" if size else figures.NOT_MEASURED
+        speed = f"{figures.rate(tokens_per_second)} tok/s"
+        cells = [
+            _pair(speed, figures.times(stats.speedup), ("bold", "bold $text-success"), width),
+            _pair("accepted", f"{figures.percent(stats.acceptance_rate)}{of}", width=width),
+            _pair("first token", figures.seconds(stats.ttft_s), width=width),
+            _pair("tokens per pass", figures.plain_number(stats.tokens_per_pass), width=width),
+            _pair("plain", f"{figures.rate(stats.baseline_tokens_per_second)} tok/s", width=width),
+            _pair("context", context, (_DIM, "bold $text-warning" if full else ""), width),
+        ]
+        courses = [self._course.speeds(width), self._course.rates(width)][:columns]
+        rows = [cells[first : first + columns] for first in range(0, len(cells), columns)] + [courses]
+        gap = Content(" " * GAP)
+        self.show([gap.join(cell.truncate(width, pad=True) for cell in row) for row in rows])
+        self.styles.height = len(rows)

@@ -10,6 +10,7 @@ from textual.widgets import TextArea
 
 from ..actions import Action
 from ..completion import Completion
+from ..transcript.widget import Transcript
 
 PLACEHOLDER = "Ask something.  Enter sends, Ctrl+J makes a new line, / lists the commands, @ names a file"
 SHORT_PLACEHOLDER = "Enter sends · Ctrl+J new line · / commands"
@@ -25,6 +26,16 @@ class Prompt(TextArea):
             super().__init__()
             self.pages = pages
             self.to = to
+
+        def scroll(self, transcript: Transcript) -> None:
+            """Do so."""
+            if self.to == "start":
+                transcript.to_start()
+            elif self.to == "end":
+                transcript.to_end()
+            else:
+                step = max(1, transcript.size.height - 2)
+                transcript.scroll_relative(y=self.pages * step, animate=False)
 
     class Typed(Message):
         """The text has changed, and with it what it may be completed to."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.content import Content
 
 from ...app.decoding.stats import AnswerStats, State
@@ -87,10 +89,14 @@ class CompactFigures(Lines):
 class Keys(Lines):
     """The keys, from the registry."""
 
+    def __init__(self, names: Sequence[str] = FOOTER, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._names = names
+
     def on_mount(self) -> None:
         """They do not change."""
         parts: list[tuple[str, str]] = []
-        for key in (BY_NAME[name] for name in FOOTER):
+        for key in (BY_NAME[name] for name in self._names):
             if key.footer:
                 parts += [(key.shown, "bold $text-primary"), (f" {key.footer}  ", "$text-muted")]
         self.show([Content.assemble(*parts).rstrip()])
