@@ -55,6 +55,10 @@ def main(words: Sequence[str], open_chat: OpenChat) -> int:
         return _demo(rest, open_chat)
     if name == "inspect":
         return _inspect(rest)
+    if name == "derive":
+        from .derive_command import derive_command
+
+        return derive_command(COMMANDS["derive"](), rest)
     if name == "history":
         from .history_command import history_command
 

@@ -6,16 +6,15 @@ import contextlib
 import io
 import json
 import logging
-import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from types import FrameType
 from typing import cast
 
 from .engine import Engine
 from .events import Ask, Event, Failed, Finished, Load, Loaded, LoadProgress, PrefillProgress, Progress
 from .exit_codes import DONE, FAILED, INTERRUPTED, UNUSABLE
+from .interrupt import Interrupt
 from .remembered import Remembered, default_path
 from .reporting import answer_json, figures
 from .requests import AnswerOptions, LoadOptions, Turn
@@ -42,7 +41,7 @@ def run_once(
         cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     turns = ((Turn("system", system),) if system else ()) + (Turn("user", prompt),)
     output = _Output(name, streaming=not as_json)
-    interrupt = _Interrupt()
+    interrupt = Interrupt()
     engine = Engine(output.take, interrupt.came, remembered=Remembered(default_path()))
     try:
         engine.load(Load(load, options.drafting))
@@ -138,23 +137,3 @@ class _Output:
     def _status(self, text: str) -> None:
         if self._watched:
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-
-
-class _Interrupt:
-    """Ctrl+C: the first one ends the answer and keeps it, the second ends the program."""
-
-    def __init__(self) -> None:
-        self._came = False
-        self._former = signal.signal(signal.SIGINT, self._handle)
-
-    def came(self) -> bool:
-        """Whether there was one."""
-        return self._came
-
-    def restore(self) -> None:
-        """Handle signals as before."""
-        signal.signal(signal.SIGINT, self._former)
-
-    def _handle(self, _number: int, _frame: FrameType | None) -> None:
-        self._came = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from .derived import Origin
 from .errors import ModelFileError
 from .gguf_layout import TOKENS_KEY, Layout, damaged, read_layout, shown
 
@@ -75,6 +76,8 @@ class GgufHeader:
     embedding_length: int
     vocabulary: Vocabulary
     chat_template: str | None = field(repr=False)
+    origin: Origin | None = None
+    """What specchat made it from, if it did."""
 
     def without_tokens(self) -> GgufHeader:
         """The same without the vocabulary's texts, which are megabytes."""
@@ -118,6 +121,7 @@ def read_header(path: str | Path, *, weights: bool = True) -> GgufHeader:
         embedding_length=metadata.number(f"{architecture}.embedding_length"),
         vocabulary=_vocabulary(path, metadata),
         chat_template=metadata.text("tokenizer.chat_template") or None,
+        origin=Origin.read(first.values),
     )
 
 
