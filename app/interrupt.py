@@ -41,4 +41,4 @@ class Interrupt:
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
         self._came = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler would raise in a callback

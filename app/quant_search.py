@@ -27,7 +27,6 @@ CANDIDATES = (
     Recipe("Q4_0", "Q4_0"),
     Recipe("Q4_0"),
     Recipe("Q4_0", "Q5_0"),
-    Recipe("IQ4_NL", "IQ4_NL"),
     Recipe("Q4_1", "Q4_0"),
     Recipe("Q4_1"),
     Recipe("Q5_0", "Q4_0"),
@@ -37,7 +36,8 @@ CANDIDATES = (
     Recipe("Q4_K_M"),
 )
 """Types with kernels of their own on processors. The output matrix is varied, too: of a small model with a
-large vocabulary it is a third of all that a pass reads. llama.cpp's own mixes make it Q6_K or Q8_0."""
+large vocabulary it is a third of all that a pass reads. llama.cpp's own mixes make it Q6_K or Q8_0. The
+types named IQ are left out: they have no quicker kernels than these, and quantizing to them takes minutes."""
 
 _ROUNDS, _FINAL_ROUNDS = 4, 10
 _FINALISTS = 2
