@@ -130,8 +130,9 @@ class _Work:
             folder = destination(source, Recipe("auto"), output).parent
             with scratch(folder) as made:
                 quants, layers = self._search(source, made)
-            recipe = self._found(quants, layers)
-            derived = self._there_or_made(source, recipe, output) if str(recipe) else None
+                recipe = self._found(quants, layers)
+                there = quants.made if quants is not None and quants.chosen == recipe else None
+                derived = self._there_or_made(source, recipe, output, there) if str(recipe) else None
         self._status("")
         if derived is not None:
             was = "was made before" if derived.reused else "made"
@@ -154,11 +155,16 @@ class _Work:
         self.say(line)
         return code
 
-    def _there_or_made(self, source: Source, recipe: Recipe, output: Path | None) -> Derived:
+    def _there_or_made(
+        self, source: Source, recipe: Recipe, output: Path | None, made: Path | None = None
+    ) -> Derived:
+        """The draft under its name: from before, as it was made for the search, or made now."""
         path = destination(source, recipe, output)
         there = made_before(source, recipe, path)
         if there is not None:
             return there
+        if made is not None:
+            return put(made, recipe, path)
         with scratch(path.parent) as folder:
             self._status(f"writing {shown(Path(path.name))}")
             return put(write(source, recipe, folder, self._threads), recipe, path)

@@ -20,9 +20,9 @@ from .requests import MAX_DRAFT
 
 Array = npt.NDArray[np.float64]
 
-_INNER, _OUTER = 0.1, 0.8
-"""What leaving out a layer is thought to cost before anything is known, as a logarithm: of the first two and
-the last one, on which all others build, much more."""
+_INNER, _OUTER = (0.1, 0.1), (1.5, 0.5)
+"""What leaving out a layer is thought to cost before anything is known, as a logarithm, and how sure that is:
+of the first two, on which all others build, and of the last one much more."""
 
 _FIRST, _LAST = 2, 1
 
@@ -30,7 +30,7 @@ _LEAST_NOISE = 0.05
 """How far the sum over layers is from the truth, where thousands of tokens would be compared."""
 
 _LEAST_AGREEMENT = 0.01
-_MOST_DRAWS = 60
+_MOST_DRAWS = 20
 _BYTES_WEIGHT = 0.2
 """How much a guess by the sizes of the weights counts against a measured pass."""
 
@@ -173,12 +173,12 @@ class _Beliefs:
     """What leaving out each layer costs: a normal distribution over the logarithms."""
 
     def __init__(self, layers: int) -> None:
-        prior = np.full(layers, _INNER)
-        prior[:_FIRST] = prior[layers - _LAST :] = _OUTER
-        if layers <= _FIRST + _LAST:
-            prior[:] = _INNER
-        self._precision: Array = np.eye(layers) / prior**2
-        self._weighted = self._precision @ prior
+        prior = np.tile(_INNER, (layers, 1))
+        if layers > _FIRST + _LAST:
+            prior[:_FIRST] = prior[layers - _LAST :] = _OUTER
+        mean, deviation = prior.T
+        self._precision: Array = np.eye(layers) / deviation**2
+        self._weighted = mean / deviation**2
 
     def observe(self, trial: Trial) -> None:
         agreement = min(max(trial.agreement, _LEAST_AGREEMENT), 0.999)
@@ -199,19 +199,26 @@ class _Beliefs:
 def _next(
     beliefs: _Beliefs, costs: PassCosts, random: np.random.Generator, tried: set[tuple[int, ...]]
 ) -> tuple[int, ...] | None:
-    """The next set to try, one that was not tried yet; `None` where none comes up."""
+    """The next set to try: the best of a draw, or where all of these were tried, the best of the others.
+
+    `None` where nothing comes up that was not tried.
+    """
+    other = None
     for _ in range(_MOST_DRAWS):
         lost = beliefs.draw(random)
         order = np.argsort(lost, kind="stable")
         agreements = np.exp(-np.cumsum(lost[order]))
-        ranked = sorted(
-            range(1, costs.layers),
-            key=lambda size: -_promise(float(agreements[size - 1]), costs.draft(costs.layers - size), costs),
-        )
-        skipped = tuple(sorted(int(layer) for layer in order[: ranked[0]])) if ranked else ()
-        if skipped and skipped not in tried:
-            return skipped
-    return None
+        promises = {
+            tuple(sorted(int(layer) for layer in order[:size])): _promise(
+                float(agreements[size - 1]), costs.draft(costs.layers - size), costs
+            )
+            for size in range(1, costs.layers)
+        }
+        ranked = sorted(promises, key=promises.__getitem__, reverse=True)
+        if ranked and ranked[0] not in tried:
+            return ranked[0]
+        other = other or next((skipped for skipped in ranked if skipped not in tried), None)
+    return other
 
 
 def _promise(agreement: float, draft: float, costs: PassCosts) -> float:

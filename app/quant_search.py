@@ -37,7 +37,7 @@ CANDIDATES = (
 )
 """Types with kernels of their own on processors. The output matrix is varied, too: of a small model with a
 large vocabulary it is a third of all that a pass reads. llama.cpp's own mixes make it Q6_K or Q8_0. The
-types named IQ are left out: they have no quicker kernels than these, and quantizing to them takes minutes."""
+types named IQ are left out, since quantizing to them takes many times as long."""
 
 _ROUNDS, _FINAL_ROUNDS = 4, 10
 _FINALISTS = 2
