@@ -173,12 +173,12 @@ class _Beliefs:
     """What leaving out each layer costs: a normal distribution over the logarithms."""
 
     def __init__(self, layers: int) -> None:
-        prior = np.tile(_INNER, (layers, 1))
+        mean, deviation = np.full(layers, _INNER[0]), np.full(layers, _INNER[1])
         if layers > _FIRST + _LAST:
-            prior[:_FIRST] = prior[layers - _LAST :] = _OUTER
-        mean, deviation = prior.T
+            for ends in (slice(_FIRST), slice(layers - _LAST, layers)):
+                mean[ends], deviation[ends] = _OUTER
         self._precision: Array = np.eye(layers) / deviation**2
-        self._weighted = mean / deviation**2
+        self._weighted: Array = mean / deviation**2
 
     def observe(self, trial: Trial) -> None:
         agreement = min(max(trial.agreement, _LEAST_AGREEMENT), 0.999)
