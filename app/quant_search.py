@@ -39,8 +39,9 @@ CANDIDATES = (
 large vocabulary it is a third of all that a pass reads. llama.cpp's own mixes make it Q6_K or Q8_0. The
 types named IQ are left out, since quantizing to them takes many times as long."""
 
-_ROUNDS, _FINAL_ROUNDS = 4, 10
-_FINALISTS = 2
+_ROUNDS, _FINAL_ROUNDS = 6, 12
+_FINALISTS = 3
+"""So many of the quickest are timed again, in the same rounds."""
 _NO_GAIN = 0.97
 """A pass that takes this part of the file's own, or more, is within what two measurements differ by."""
 
@@ -51,10 +52,8 @@ class Measured:
 
     recipe: Recipe
     size_bytes: int
-    pass_s: float
-    """The median pass over one token, as a draft runs them."""
     pass_ratio: float
-    """That against the file's own, in the same rounds."""
+    """A pass over one token, as a draft runs them, against the file's own in the same rounds."""
     prefill_ratio: float
     """The same for a pass over a part of a prompt."""
     agreement: float
@@ -69,7 +68,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class QuantSearch:
-    """What was measured, the quickest first, and what is to be used."""
+    """What was measured, the chosen one and then the quickest first, and what is to be used."""
 
     source_pass_s: float
     measured: tuple[Measured, ...]
@@ -159,6 +158,7 @@ def find_fastest(
         ),
         None,
     )
+    measured.sort(key=lambda one: one.recipe != chosen)  # stable: the others stay the quickest first
     return QuantSearch(
         source_pass_s=statistics.median(own.single_s),
         measured=tuple(measured),
@@ -185,7 +185,6 @@ def _measure(
     return Measured(
         recipe=recipe,
         size_bytes=path.stat().st_size,
-        pass_s=statistics.median(ours.single_s),
         pass_ratio=ratio(ours, theirs),
         prefill_ratio=statistics.median(ours.prefill_s) / statistics.median(theirs.prefill_s),
         agreement=agreement(guessed),
@@ -221,7 +220,6 @@ def _final(
     own.single_s += timed[0].single_s
     again = {
         recipe: (
-            statistics.median(times.single_s),
             ratio(times, timed[0]),
             statistics.median(times.prefill_s) / statistics.median(timed[0].prefill_s),
         )
@@ -230,9 +228,8 @@ def _final(
     return [
         replace(
             one,
-            pass_s=again[one.recipe][0],
-            pass_ratio=again[one.recipe][1],
-            prefill_ratio=again[one.recipe][2],
+            pass_ratio=again[one.recipe][0],
+            prefill_ratio=again[one.recipe][1],
         )
         if one.recipe in again
         else one
