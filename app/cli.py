@@ -64,6 +64,10 @@ def main(words: Sequence[str], open_chat: OpenChat) -> int:
         return _compare(rest)
     if name == "doctor":
         return _doctor(rest)
+    if name == "derive":
+        from .derive_command import derive_command
+
+        return derive_command(COMMANDS["derive"](), rest)
     if name == "history":
         from .history_command import history_command
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 
 from .known_models import known_models
 from .options import (
+    FILE,
     GGUF,
+    Number,
     Parser,
     add_answer_options,
     add_chat_settings,
@@ -22,6 +24,11 @@ from .options import (
 PROG = "specchat"
 VERSION = "0.1.0"
 
+_threads = Number(int, "a whole number from 1 to 512", lambda value: 1 <= value <= 512)
+_whole = Number(int, "a whole number", lambda _: True)
+_seconds = Number(float, "a number of seconds above 0", lambda value: 0 < value < float("inf"))
+_share = Number(float, "a number from 0 to 1", lambda value: 0 <= value <= 1)
+
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -33,7 +40,8 @@ def chat_parser() -> Parser:
         "and changes nothing else.",
         epilog="commands: specchat run (one answer on stdout), specchat inspect (files and pairs, from the "
         "headers), specchat pull (models from the Hugging Face hub), specchat compare (which draft pays "
-        "here, measured), specchat doctor (what a report of a bug needs), specchat history (what was said), "
+        "here, measured), specchat derive (a draft out of a model's file), specchat doctor (what a report of "
+        "a bug needs), specchat history (what was said), "
         "specchat demo (a small packaged model), specchat config (the settings in force), specchat "
         "completion (for your shell). Each has its own --help.",
     )
@@ -149,6 +157,56 @@ def compare_parser() -> Parser:
     return parser
 
 
+def derive_parser() -> Parser:
+    """A draft out of a model's own file."""
+    parser = Parser(
+        prog=f"{PROG} derive",
+        description="Make a draft from a model's own file: in a quicker quantization, or without some of its "
+        "layers, or both. It is kept in the cache folder and named by its recipe; what is there already is "
+        "never overwritten. Its path alone goes to stdout, what was measured to stderr.",
+    )
+    parser.add_argument("model", metavar=GGUF, help="the file to make it from")
+    parser.add_argument(
+        "--quant", metavar="TYPE",
+        help="requantize: Q4_0, Q8_0, Q4_K_M, ...; auto measures which is quickest on this machine",
+    )  # fmt: skip
+    parser.add_argument(
+        "--output-type", metavar="TYPE",
+        help="with --quant, the type of the output matrix (default: as llama.cpp mixes it)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--skip-layers", metavar="LIST",
+        help="leave out these layers, counted from 0 (4,9-12); auto searches which",
+    )  # fmt: skip
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar=FILE,
+        help="the draft's file, or a folder for it (default: the cache folder)",
+    )
+    parser.add_argument(
+        "--search-time", type=_seconds, default=240.0, metavar="S",
+        help="seconds that the search for layers takes (default: 240); Ctrl+C ends it with the best so far",
+    )  # fmt: skip
+    parser.add_argument(
+        "--agreement", type=_share, default=0.85, metavar="X",
+        help="with --quant auto, the share of tokens to guess as the file itself does (default: 0.85)",
+    )  # fmt: skip
+    parser.add_argument(
+        "-t", "--threads", type=_threads, default=0, metavar="N",
+        help="threads (default: one per physical core)",
+    )  # fmt: skip
+    parser.add_argument(
+        "-ngl", "--gpu-layers", type=_whole, default=-1, metavar="N",
+        help="layers on the GPU while measuring (default: all, if there is one)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object on stdout: path, recipe, figures"
+    )
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    return parser
+
+
 def history_parser() -> Parser:
     """Conversations that were kept."""
     parser = Parser(
@@ -204,6 +262,7 @@ COMMANDS: Mapping[str, Callable[[], Parser]] = {
     "pull": pull_parser,
     "compare": compare_parser,
     "doctor": doctor_parser,
+    "derive": derive_parser,
     "history": history_parser,
     "demo": demo_parser,
     "config": config_parser,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from .derived import Origin
 from .errors import ModelFileError
 from .gguf_layout import TOKENS_KEY, Layout, damaged, read_layout, shown
 from .shape import Shape, shape_of
@@ -83,6 +84,8 @@ class GgufHeader:
     licence: str = ""
     shape: Shape = field(default_factory=Shape)
     tensors: tuple[TensorGroup, ...] = ()
+    origin: Origin | None = None
+    """What specchat made it from, if it did."""
 
     @property
     def has_output_matrix(self) -> bool:
@@ -136,6 +139,7 @@ def read_header(path: str | Path, *, weights: bool = True) -> GgufHeader:
         licence=_one_line(metadata.text("general.license")),
         shape=shape_of(architecture, metadata),
         tensors=grouped(tensor for layout in layouts for tensor in layout.tensors),
+        origin=Origin.read(first.values),
     )
 
 

@@ -64,6 +64,8 @@ class Layout:
     """Scalars and strings by their keys, the tokens, and short lists of whole numbers; other arrays are
     passed over."""
     tensors: tuple[Tensor, ...]
+    array_lengths: Mapping[str, int]
+    """How many values each array has, by its key."""
 
 
 def shown(path: Path) -> str:
@@ -120,6 +122,7 @@ class _Walk:
         self.data = data
         self.size = min(size, len(data))
         self.at = 0
+        self.lengths: dict[str, int] = {}
 
     def layout(self) -> Layout:
         start = bytes(self.data[:512])
@@ -147,7 +150,7 @@ class _Walk:
         table = [self.tensor() for _ in range(tensor_count)]
         weights = (self.at + alignment - 1) // alignment * alignment
         tensors = tuple(Tensor(name, shape, kind, weights + offset) for name, shape, kind, offset in table)
-        return Layout(self.path, self.size, values, tensors)
+        return Layout(self.path, self.size, values, tensors, self.lengths)
 
     def keys(self, count: int) -> dict[str, Value]:
         values: dict[str, Value] = {}
@@ -172,6 +175,7 @@ class _Walk:
 
     def array(self, key: str, keep: bool) -> tuple[bytes, ...] | tuple[int, ...] | None:
         kind, count = self.u32(), self.u64()
+        self.lengths[key] = count
         if kind == _STRING:
             if count > _MOST_STRINGS:
                 raise damaged(self.path, f"the key {_quoted(key)} claims {count:,} strings")

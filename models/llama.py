@@ -31,9 +31,6 @@ Logits = npt.NDArray[np.float32]
 CACHE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q5_0": 6, "q5_1": 7, "q8_0": 8, "bf16": 30}
 """Names of KV cache types, and ggml's numbers for them."""
 
-FILE_TYPES = {"f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "q5_0": 8, "q5_1": 9, "q4_k_m": 15, "q5_k_m": 17}
-"""Names of quantizations that `quantize` can write, and llama.cpp's numbers for them."""
-
 
 # The callback lives as long as the module: llama.cpp keeps the bare pointer, and would call a freed one.
 @api.llama_log_callback
@@ -62,24 +59,6 @@ def devices(gpu_layers: int) -> tuple[str, ...]:
 def build() -> str:
     """Which llama.cpp this is, and what of the processor it was built to use."""
     return f"{llama_cpp.__version__}: {api.llama_print_system_info().decode()}"
-
-
-def quantize(source: Path, destination: Path, file_type: str) -> None:
-    """Write a requantized copy of a GGUF with llama.cpp's quantizer; `file_type` is a key of `FILE_TYPES`.
-
-    Raises:
-        LoadError: llama.cpp would not read the source or write the destination.
-    """
-    parameters = api.llama_model_quantize_default_params()
-    parameters.ftype = FILE_TYPES[file_type]
-    parameters.allow_requantize = True
-    parameters.pure = True
-    with last_errors() as errors:
-        status = api.llama_model_quantize(
-            str(source).encode(), str(destination).encode(), ctypes.pointer(parameters)
-        )
-    if status != 0:
-        raise LoadError(f"{source} could not be requantized to {file_type}: {errors.reason()}")
 
 
 class Model:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from operator import ne
 from typing import Literal
 
+from .derived import ranges
 from .errors import TemplateError
 from .gguf_file import GgufHeader, Vocabulary
 from .text import readable_token
@@ -25,7 +26,7 @@ class Verdict:
 
     kind: Literal["fits", "fits_but", "cannot"]
     reasons: tuple[str, ...]
-    """One sentence each, the most telling first; none where it simply fits."""
+    """One sentence each, the most telling first; where it simply fits, at most what the draft was made of."""
 
     @property
     def usable(self) -> bool:
@@ -38,8 +39,9 @@ def judge(target: GgufHeader, draft: GgufHeader) -> Verdict:
     obstacles = _obstacles(target.vocabulary, draft.vocabulary)
     if obstacles:
         return Verdict("cannot", obstacles)
-    warnings = _warnings(target, draft)
-    return Verdict("fits_but" if warnings else "fits", warnings)
+    kinship = _kinship(target, draft)
+    warnings = _warnings(target, draft) if kinship is None else _warnings_of_kin(target, draft)
+    return Verdict("fits_but" if warnings else "fits", (kinship, *warnings) if kinship else warnings)
 
 
 def _obstacles(target: Vocabulary, draft: Vocabulary) -> tuple[str, ...]:
@@ -92,6 +94,36 @@ def _token_of(vocabulary: Vocabulary, token: int | None) -> str:
     if token is None:
         return "absent"
     return f"{token} {readable_token(vocabulary.tokens[token], vocabulary.kind)}"
+
+
+def _kinship(target: GgufHeader, draft: GgufHeader) -> str | None:
+    """What the draft is of the target, where one was made from the other or both from the same file."""
+    made = draft.origin
+    if made is None:
+        return None
+    # Sizes to the byte stand for checksums, which would take reading the weights.
+    of_target = made.source_bytes == target.size_bytes and made.source_layers == target.block_count
+    siblings = target.origin is not None and target.origin.source_sha256 == made.source_sha256
+    if not of_target and not siblings:
+        return None
+    missing = sorted(set(made.skipped) - set(target.origin.skipped if siblings and target.origin else ()))
+    if missing:
+        other = f", as {draft.quantization}" if draft.quantization != target.quantization else ""
+        return f"The draft is the target's own layers without {ranges(missing)}{other}."
+    if siblings and not of_target:
+        return f"The draft is {draft.quantization} of the file that the target was made from."
+    return f"The draft is the target itself as {draft.quantization}."
+
+
+def _warnings_of_kin(target: GgufHeader, draft: GgufHeader) -> tuple[str, ...]:
+    """What costs speed where the draft is made of the target: nothing but its size."""
+    share = draft.size_bytes / target.size_bytes
+    if share <= _LARGE_DRAFT:
+        return ()
+    return (
+        f"A pass of it reads {share:.0%} of the target's bytes, which pays only where a pass over several "
+        "tokens costs little more than one.",
+    )
 
 
 def _warnings(target: GgufHeader, draft: GgufHeader) -> tuple[str, ...]:

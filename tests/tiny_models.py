@@ -52,11 +52,14 @@ def write_tiny_model(
     architecture: str = "llama",
     add_bos: bool = False,
     special_tokens: tuple[str, ...] = (),
+    layers: int = LAYERS,
+    idle_layers: tuple[int, ...] = (),
 ) -> Path:
     """Write a llama-architecture model with random weights.
 
     `noise` disturbs the weights that `seed` gives: a draft is its target plus noise. `sharpness` scales the
     output matrix. The token that ends a turn is as likely as any other where the model `ends`, else rare.
+    `idle_layers` pass on what they are given.
     """
     weights = np.random.default_rng(seed)
     disturbance = np.random.default_rng(seed + 1000)
@@ -64,7 +67,7 @@ def write_tiny_model(
     writer.add_name(name)
     writer.add_context_length(TRAIN_CONTEXT)
     writer.add_embedding_length(WIDTH)
-    writer.add_block_count(LAYERS)
+    writer.add_block_count(layers)
     writer.add_feed_forward_length(FEED_FORWARD)
     writer.add_head_count(HEADS)
     writer.add_head_count_kv(HEADS)
@@ -89,9 +92,13 @@ def write_tiny_model(
     if template is not None:
         writer.add_chat_template(template)
 
+    idle = {f"blk.{layer}.{part}.weight" for layer in idle_layers for part in ("attn_output", "ffn_down")}
+
     def tensor(name: str, *shape: int, scale: float) -> None:
         values = weights.standard_normal(shape)
         values += noise * disturbance.standard_normal(shape)
+        if name in idle:
+            values[:] = 0.0
         if name == "output.weight":
             rare = [token for token in range(256, len(tokens)) if not (ends and token == END_OF_TURN)]
             values[rare] *= 0.05
@@ -101,7 +108,7 @@ def write_tiny_model(
         writer.add_tensor(name, np.ones(WIDTH, np.float32))
 
     tensor("token_embd.weight", len(tokens), WIDTH, scale=1.0)
-    for layer in range(LAYERS):
+    for layer in range(layers):
         norm(f"blk.{layer}.attn_norm.weight")
         for part in ("q", "k", "v", "output"):
             tensor(f"blk.{layer}.attn_{part}.weight", WIDTH, WIDTH, scale=WIDTH**-0.5)

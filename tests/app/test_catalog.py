@@ -24,6 +24,7 @@ from specchat.app.catalog import (
     describe,
     find_models,
 )
+from specchat.app.deriving import default_folder
 from specchat.models.gguf_file import read_header
 from tests.models.gguf_writing import write_gguf
 from tests.tiny_models import TinyPair
@@ -284,6 +285,10 @@ def test_the_folders_of_applications_are_known():
         Path("/home/me/.cache/llama.cpp"),
         Path("/home/me/Library/Caches/llama.cpp"),
     ]
+    assert places["derived by specchat"] == [
+        Path("/home/me/.cache/specchat/derived"),
+        Path("/home/me/Library/Caches/specchat/derived"),
+    ]
     assert places["this folder"] == [Path.cwd()]
     assert {"Jan", "GPT4All"} <= set(places)
 
@@ -304,6 +309,14 @@ def test_the_folders_of_applications_are_known():
 )
 def test_variables_move_the_folders(environment: dict[str, str], name: str, path: str):
     assert places_of(environment)[name][0] == Path(path)
+
+
+def test_drafts_are_found_where_they_are_made():
+    path = put(default_folder() / "tiny.Q4_0.gguf")
+    put(default_folder() / ".specchat-1-x" / "half.gguf")
+    places = default_places(os.environ, Path.home(), [])
+    found = find_models([place for place in places if place.name == "derived by specchat"])
+    assert [one.path for one in found] == [path]
 
 
 def test_folders_from_the_settings_are_searched():

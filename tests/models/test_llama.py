@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from specchat.models.errors import LoadError, PassError
-from specchat.models.llama import Context, Model, devices, quantize
+from specchat.models.llama import Context, Model, devices
 from tests.tiny_models import END_OF_TEXT, EXACT, TinyPair, write_tiny_model
 
 
@@ -140,15 +140,3 @@ def test_transformers_can_roll_back(models: tuple[Model, Model]):
 def test_there_is_a_device_to_name():
     assert all(devices(0))
     assert len(devices(0)) == 1
-
-
-def test_a_model_is_requantized(tmp_path: Path):
-    source = write_tiny_model(tmp_path / "f32.gguf")
-    quantize(source, tmp_path / "q8.gguf", "q8_0")
-    with Model(tmp_path / "q8.gguf") as model:
-        assert model.size_bytes < source.stat().st_size / 2
-
-
-def test_a_file_that_cannot_be_requantized_says_why(tmp_path: Path):
-    with pytest.raises(LoadError, match=r"missing\.gguf could not be requantized"):
-        quantize(tmp_path / "missing.gguf", tmp_path / "out.gguf", "q4_0")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from specchat.models.derived import Origin
 from specchat.models.gguf_file import GgufHeader, Vocabulary
 from specchat.models.pair import judge
 
@@ -233,3 +234,54 @@ def test_all_warnings_of_one_pair_are_told():
     draft = header(990_000_000, basename="Other", train_context=2048, pre="default", chat_template=None)
 
     assert len(reasons(TARGET, draft)) == 5
+
+
+# Made from the target
+
+
+def made(skipped: tuple[int, ...] = (), sha256: str = "a" * 64, **changes: object) -> GgufHeader:
+    """A file made from `TARGET`."""
+    origin = Origin("m.gguf", TARGET.size_bytes, sha256, TARGET.block_count, "", skipped)
+    return header(**{"size_bytes": 850_000_000, "origin": origin, **changes})
+
+
+def test_a_draft_of_the_targets_own_layers_is_told_as_that_and_not_by_its_bytes_alone():
+    told = reasons(TARGET, made((16, 17, 18, 19), name="Renamed", block_count=24))
+
+    assert told[0] == "The draft is the target's own layers without 16-19."
+    assert told[1].startswith("A pass of it reads 85% of the target's bytes, which pays only where")
+    assert len(told) == 2
+    assert judge(TARGET, made((16,))).kind == "fits_but"
+
+
+def test_a_small_one_simply_fits_and_says_what_it_is():
+    verdict = judge(TARGET, made(tuple(range(2, 26)), size_bytes=190_000_000, quantization="Q4_0"))
+
+    assert verdict.kind == "fits"
+    assert verdict.reasons == ("The draft is the target's own layers without 2-25, as Q4_0.",)
+
+
+def test_the_target_in_another_quantization_is_told_as_that():
+    told = reasons(TARGET, made(quantization="Q4_0", size_bytes=800_000_000))
+
+    assert told[0] == "The draft is the target itself as Q4_0."
+
+
+def test_two_files_made_from_the_same_one_know_each_other():
+    target = made(quantization="Q4_0", size_bytes=800_000_000)
+    draft = made((3, 4), quantization="Q4_0", size_bytes=700_000_000)
+
+    assert reasons(target, draft)[0] == "The draft is the target's own layers without 3-4."
+    assert "file that the target was made from" in reasons(draft, made(quantization="Q8_0"))[0]
+
+
+def test_a_draft_made_from_another_model_is_judged_as_any():
+    other = made(quantization="Q4_0", size_bytes=100_000_000)
+    bigger = header(7_000_000_000, block_count=32)
+
+    assert judge(TARGET, made()).reasons != judge(bigger, other).reasons
+    assert not any("own layers" in reason or "itself" in reason for reason in reasons(bigger, other))
+
+
+def test_being_made_from_it_helps_nothing_where_the_vocabulary_is_another():
+    assert judge(TARGET, made(tokens=changed(TOKENS, {9: b"x"}))).kind == "cannot"

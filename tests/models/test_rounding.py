@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from specchat.models.errors import LoadError, PassError
-from specchat.models.llama import Context, Logits, Model, quantize
+from specchat.models.llama import Context, Logits, Model
+from specchat.models.quantizing import quantize
 from specchat.models.rounding import EqualSizes, find_equal_sizes
 from tests.tiny_models import write_tiny_model
 
@@ -22,7 +23,7 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("rounding")
     path = write_tiny_model(folder / "tiny.gguf", dtype=np.float16 if request.param == "f16" else np.float32)
     if request.param == "q8_0":
-        quantize(path, folder / "q8.gguf", "q8_0")
+        quantize(path, folder / "q8.gguf", "Q8_0")
         path = folder / "q8.gguf"
     with Model(path, gpu_layers=0) as loaded:
         yield loaded
