@@ -157,7 +157,9 @@ def default_places(environment: Mapping[str, str], home: Path, extra_folders: Se
 def find_models(
     places: Sequence[Place], *, clock: Callable[[], float] = time.monotonic, seconds: float = 2.0
 ) -> list[FoundModel]:
-    """The models in these places, each file once, by place and name; nothing is opened but manifests.
+    """The models in these places, by place and name; nothing is opened but manifests.
+
+    Each file is there once, and so are copies in several places, which have one name and one size.
 
     What cannot be read is passed over, and so are projectors, empty files and broken links. The search
     ends with what it has found after so many `seconds` of `clock`.
@@ -166,9 +168,11 @@ def find_models(
     found: dict[Identity, FoundModel] = {}
     for place in places:
         look = _in_ollama if place.layout == "ollama" else _in_folder
+        elsewhere = {(model.name, model.size_bytes) for model in found.values()}
         models = list(look(place, lambda: clock() > deadline))
         for identity, model in sorted(models, key=lambda one: (one[1].name.lower(), str(one[1].path))):
-            found.setdefault(identity, model)
+            if (model.name, model.size_bytes) not in elsewhere:
+                found.setdefault(identity, model)
     return list(found.values())
 
 

@@ -102,6 +102,17 @@ def test_one_file_by_two_ways_is_listed_once(place: Place, tmp_path: Path):
     assert [(model.name, model.place) for model in find_models([place, other])] == [("a", "here")]
 
 
+def test_of_copies_in_two_places_the_first_is_listed(place: Place, tmp_path: Path):
+    other = Place("there", tmp_path / "other")
+    put(place.path / "a.gguf", 100)
+    put(other.path / "a.gguf", 100)
+    put(other.path / "longer/a.gguf", 101)
+    put(place.path / "one/model.gguf", 7)
+    put(other.path / "two/model.gguf", 7)
+    listed = [(model.name, model.place, model.size_bytes) for model in find_models([place, other])]
+    assert listed == [("a", "here", 100), ("one", "here", 7), ("a", "there", 101), ("two", "there", 7)]
+
+
 def test_a_link_to_a_folder_on_another_disk_is_followed(place: Place, tmp_path: Path):
     put(tmp_path / "disk/tiny.gguf")
     (place.path / "more").symlink_to(tmp_path / "disk")

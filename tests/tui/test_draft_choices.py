@@ -28,6 +28,15 @@ def test_what_a_comparison_measured_is_said_of_each_draft(tiny_pair: TinyPair, f
     assert told["other.gguf"].startswith("measured here: slower on story (0.90x) · ")
 
 
+def test_the_draft_that_is_loaded_is_marked(tiny_pair: TinyPair, found: list[FoundModel]):
+    current = str(found[1].path)
+    marked = {
+        choice.title: choice.content.plain.startswith("● ")
+        for choice in draft_choices(tiny_pair.target, found, None, current)
+    }
+    assert marked == {"draft.gguf": False, "other.gguf": True}
+
+
 def test_where_nothing_was_measured_nothing_is_said(tiny_pair: TinyPair, found: list[FoundModel]):
     for advice in (None, Advice("Use another.", None, {"/elsewhere/draft.gguf": "1.70x on code"})):
         assert not any("measured" in detail for detail in details(tiny_pair, found, advice).values())

@@ -45,10 +45,11 @@ def pick_target(app: SpecchatApp, name: str | None) -> None:
         return
     found = models_here(app)
     here = {model.path.name for model in found}
+    current = app.session.loaded.target.path if app.session.loaded else ""
     picker = Picker(
         "Which model is to answer?",
         [
-            *(_found_choice(model) for model in found),
+            *(_found_choice(model, current) for model in found),
             *(_download_choice(known) for known in known_models() if known.target.file not in here),
         ],
         empty="No model fits; /model FILE takes any GGUF file.",
@@ -68,7 +69,7 @@ def pick_target(app: SpecchatApp, name: str | None) -> None:
     def look() -> None:
         for model in found:
             row = describe(model, app.headers)
-            app.call_from_thread(picker.update, str(model.path), _row_choice(row))
+            app.call_from_thread(picker.update, str(model.path), _row_choice(row, current))
 
     app.run_worker(look, thread=True, exit_on_error=False)
 
@@ -104,10 +105,13 @@ def pick_draft(app: SpecchatApp, name: str | None) -> None:
     found = [model for model in models_here(app) if str(model.path) != target_path]
     app.incoming.hint("looking at the models on this disk")
     advice = measured_here(app)
-    none = Choice(None, "No draft", "the text so far still drafts where it repeats itself")
+    current = session.loaded.draft.path if session.loaded.draft else ""
+    none = Choice(
+        None, "No draft", "the text so far still drafts where it repeats itself", current=not current
+    )
 
     def look() -> None:
-        choices = [none, *draft_choices(Path(target_path), found, advice)]
+        choices = [none, *draft_choices(Path(target_path), found, advice, current)]
         app.call_from_thread(_show_drafts, app, choices)
 
     app.run_worker(look, thread=True, exit_on_error=False)
@@ -222,13 +226,13 @@ def models_here(app: SpecchatApp) -> list[FoundModel]:
     return find_models(default_places(os.environ, Path.home(), app.settings.model_folders))
 
 
-def _found_choice(model: FoundModel) -> Choice:
-    return Choice(
-        str(model.path), model.name, f"{figures.size(model.size_bytes)} · {model.place}", str(model.path)
-    )
+def _found_choice(model: FoundModel, current: str) -> Choice:
+    path = str(model.path)
+    facts = f"{figures.size(model.size_bytes)} · {model.place}"
+    return Choice(path, model.name, facts, path, current=path == current)
 
 
-def _row_choice(row: ModelRow) -> Choice:
+def _row_choice(row: ModelRow, current: str) -> Choice:
     found = row.found
     if not row.usable:
         return Choice(str(found.path), found.name, f"cannot be used: {row.why_not}", usable=False)
@@ -236,10 +240,13 @@ def _row_choice(row: ModelRow) -> Choice:
         row.quantization, f"{figures.parameters(row.parameters)} parameters", figures.size(found.size_bytes),
         found.place,
     )  # fmt: skip
-    return Choice(str(found.path), found.name, " · ".join(facts), f"{row.name} {found.path}")
+    path = str(found.path)
+    return Choice(path, found.name, " · ".join(facts), f"{row.name} {path}", current=path == current)
 
 
-def draft_choices(target_path: Path, found: list[FoundModel], advice: Advice | None) -> list[Choice]:
+def draft_choices(
+    target_path: Path, found: list[FoundModel], advice: Advice | None, current: str = ""
+) -> list[Choice]:
     """The drafts by their paths: those that fit first, the smaller before, each with what was measured."""
     choices: list[Choice] = []
     try:
@@ -265,5 +272,10 @@ def draft_choices(target_path: Path, found: list[FoundModel], advice: Advice | N
         if advice is not None and path in advice.measured:
             best = ", the best" if path == advice.draft else ""
             facts = f"measured here{best}: {advice.measured[path]} · {facts}"
-        choices.append(Choice(str(row.draft), model.name, facts, str(row.draft), usable=row.usable))
+        choices.append(
+            Choice(
+                str(row.draft), model.name, facts, str(row.draft),
+                usable=row.usable, current=str(row.draft) == current,
+            )
+        )  # fmt: skip
     return choices

@@ -29,14 +29,17 @@ class Choice:
     search: str = ""
     """What else the row is found by."""
     usable: bool = True
+    current: bool = False
+    """It is what is there now."""
 
     @property
     def content(self) -> Content:
         """How the row looks."""
         title = Content(printable(self.title)).stylize("" if self.usable else "$text-disabled")
-        return (
-            Content.assemble(title, ("  " + printable(self.detail), "$text-muted")) if self.detail else title
-        )
+        parts: list[Content | tuple[str, str]] = [("● ", "$text-success"), title] if self.current else [title]
+        if self.detail:
+            parts.append(("  " + printable(self.detail), "$text-muted"))
+        return Content.assemble(*parts)
 
     def answers(self, words: Sequence[str]) -> bool:
         """Whether all of these words are in it."""
@@ -124,7 +127,7 @@ class Picker(ModalScreen["Picked | None"]):
         self._rows.clear_options()
         self._rows.add_options([Option(choice.content) for choice in self.shown])
         if self.shown:
-            self._rows.highlighted = 0
+            self._rows.highlighted = next((at for at, each in enumerate(self.shown) if each.current), 0)
         else:
             self._rows.add_option(Option(Content(self._empty).stylize("$text-muted"), disabled=True))
 
