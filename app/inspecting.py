@@ -120,6 +120,7 @@ def _described(model: _Inspected, options: LoadOptions) -> list[str]:
         ("file", f"{_megabytes(header.size_bytes)}{f' in {header.parts} parts' if header.parts > 1 else ''}"),
         ("name", header.name + (f" ({makers})" if makers else "")),
         ("licence", header.licence),
+        ("made from", _origin_line(header)),
         ("architecture", f"{header.architecture}, {_counted(header.parameters)} parameters"),
         ("quantization", header.quantization),
         *(("", line) for line in _tensor_lines(header)),
@@ -170,7 +171,13 @@ def _wrapped(start: str, text: str) -> list[str]:
 
 def _tensor_lines(header: GgufHeader) -> Iterable[str]:
     for group in header.tensors:
-        yield f"{group.part:13} {group.type:7} {group.count:>5} tensors {_megabytes(group.size_bytes):>12}"
+        count = f"{group.count:>5} {'tensor' if group.count == 1 else 'tensors'}"
+        yield f"{group.part:13} {group.type:7} {count:13} {_megabytes(group.size_bytes):>12}"
+
+
+def _origin_line(header: GgufHeader) -> str:
+    origin = header.origin
+    return f"{printable(origin.source)} by specchat derive: {printable(origin.recipe)}" if origin else ""
 
 
 def _vocabulary_line(vocabulary: Vocabulary) -> str:
@@ -272,6 +279,7 @@ def _model_json(model: _Inspected, options: LoadOptions) -> dict[str, Any]:
         "organisation": header.organisation or None,
         "author": header.author or None,
         "licence": header.licence or None,
+        "made_from": asdict(header.origin) if header.origin else None,
         "parameters": header.parameters,
         "quantization": header.quantization,
         "tensors": [asdict(group) for group in header.tensors],

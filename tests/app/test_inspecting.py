@@ -13,10 +13,12 @@ import gguf
 import pytest
 from gguf.scripts.gguf_dump import dump_metadata_json
 
+from specchat.app.deriving import destination, open_source, put, scratch, write
 from specchat.app.exit_codes import DONE, UNUSABLE
 from specchat.app.inspecting import inspect
 from specchat.app.processor import Processor
 from specchat.app.requests import LoadOptions
+from specchat.models.derived import Recipe
 from specchat.models.gguf_layout import TOKENS_KEY
 from specchat.models.locate import packaged_demo_model
 from tests.models.gguf_writing import write_gguf
@@ -262,3 +264,16 @@ def test_it_says_what_it_says_without_llama_cpp(tiny_pair: TinyPair):
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["models"][0]["architecture"] == "llama"
+
+
+def test_a_derived_file_says_what_it_was_made_from(
+    tiny_pair: TinyPair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    source, recipe = open_source(tiny_pair.target, lambda _part: None), Recipe("Q8_0")
+    with scratch(tmp_path / "derived") as folder:
+        made = put(write(source, recipe, folder, 1), recipe, destination(source, recipe, tmp_path)).path
+    assert "target.gguf by specchat derive: Q8_0" in told(capsys, made)
+    (model,) = inspected(capsys, made)["models"]
+    assert (model["made_from"]["source"], model["made_from"]["recipe"]) == ("target.gguf", "Q8_0")
+    (plain,) = inspected(capsys, tiny_pair.target)["models"]
+    assert plain["made_from"] is None
