@@ -118,21 +118,19 @@ class Model:
     def tokenize(self, text: str, *, add_special: bool, parse_special: bool = True) -> list[int]:
         """Token ids of a text, with BOS where the vocabulary wants it if `add_special`.
 
-        A text that spells BOS out itself, as most chat templates do, gets no second one.
+        A text that spells BOS out itself, as most chat templates do, gets no second one. EOS is not added,
+        though some vocabularies want it: what is to be gone on with has not ended.
         """
         data = text.encode("utf-8", errors="replace")
-        size = len(data) + 8
-        buffer = (ctypes.c_int32 * size)()
-        count = api.llama_tokenize(
-            self._vocabulary, data, len(data), buffer, size, add_special, parse_special
-        )
-        if count < 0:
-            buffer = (ctypes.c_int32 * -count)()
-            count = api.llama_tokenize(
-                self._vocabulary, data, len(data), buffer, -count, add_special, parse_special
-            )
+        room, count = len(data) + 8, -1
+        while count < 0:
+            buffer = (ctypes.c_int32 * room)()
+            # llama.cpp aborts where it is to add a token that the vocabulary does not have.
+            count = api.llama_tokenize(self._vocabulary, data, len(data), buffer, room, False, parse_special)
+            room = -count
         tokens = list(buffer[:count])
-        return tokens[1:] if tokens[:2] == [self.bos, self.bos] and add_special else tokens
+        adds_bos = add_special and self.bos >= 0 and api.llama_vocab_get_add_bos(self._vocabulary)
+        return [self.bos, *tokens] if adds_bos and tokens[:1] != [self.bos] else tokens
 
     def piece(self, token: int, *, special: bool = False) -> bytes:
         """The bytes that a token stands for; a control token has none unless `special`."""

@@ -25,7 +25,7 @@ _GROUPS = 2
 _DELTA_STATE, _DELTA_KEYS, _DELTA_VALUES = 16, 2, 4
 
 Tensors = Iterator[tuple[str, tuple[int, ...]]]
-VocabularyKind = Literal["gpt2", "gpt2 without an end", "llama", "t5", "bert"]
+VocabularyKind = Literal["gpt2", "rwkv", "llama", "t5", "bert"]
 
 
 def _attention(layer: int, *, bias: bool = False, head_norms: bool = False, gated: bool = False) -> Tensors:
@@ -374,18 +374,21 @@ def _add_vocabulary(writer: gguf.GGUFWriter, kind: VocabularyKind, extra_tokens:
     normal, control, byte = (
         int(token_type) for token_type in (gguf.TokenType.NORMAL, gguf.TokenType.CONTROL, gguf.TokenType.BYTE)
     )
-    if kind in ("gpt2", "gpt2 without an end"):
-        specials = list(SPECIAL_TOKENS) if kind == "gpt2" else []
-        tokens = [*byte_tokens(), *specials]
-        types = [normal] * 256 + [control] * len(specials)
+    if kind == "gpt2":
+        tokens = [*byte_tokens(), *SPECIAL_TOKENS]
+        types = [normal] * 256 + [control] * len(SPECIAL_TOKENS)
         rare = list(range(256, len(tokens)))
         writer.add_tokenizer_model("gpt2")
         writer.add_tokenizer_pre("gpt-2")
         writer.add_token_merges(["h e"])
         writer.add_add_bos_token(False)
-        if specials:
-            writer.add_bos_token_id(tokens.index("<|endoftext|>"))
-            writer.add_eos_token_id(tokens.index("<|im_end|>"))
+        writer.add_bos_token_id(tokens.index("<|endoftext|>"))
+        writer.add_eos_token_id(tokens.index("<|im_end|>"))
+    elif kind == "rwkv":  # the one kind that may have no end of a text
+        tokens = ["<s>", *(f"\\x{value:02x}" for value in range(256))]
+        types = [control] + [normal] * 256
+        rare = [0]
+        writer.add_tokenizer_model("rwkv")
     elif kind in ("llama", "t5"):
         first = ["<unk>", "<s>", "</s>"] if kind == "llama" else ["<pad>", "</s>", "<unk>"]
         letters = ["▁", *map(chr, range(0x21, 0x7F)), "▁t", "he", "in"]
