@@ -45,7 +45,7 @@ def judge(target: GgufHeader, draft: GgufHeader) -> Verdict:
 
 
 def _recurrence(target: GgufHeader, draft: GgufHeader) -> tuple[str, ...]:
-    """What recurrent layers make impossible: tokens that they have read cannot be taken out of their state."""
+    """What recurrent layers make impossible: what they have read cannot be taken out of their state."""
     if not target.shape.tests_drafts:
         return (
             f"The target has recurrent layers ({target.architecture}), whose state cannot be rolled back, "

@@ -369,7 +369,9 @@ def _add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
         writer.add_uint32(key, value)
 
 
-def _add_vocabulary(writer: gguf.GGUFWriter, kind: VocabularyKind, extra_tokens: int) -> tuple[int, list[int]]:
+def _add_vocabulary(
+    writer: gguf.GGUFWriter, kind: VocabularyKind, extra_tokens: int
+) -> tuple[int, list[int]]:
     """Add tokens for all bytes or letters; how many there are, and which of them are to be rare."""
     normal, control, byte = (
         int(token_type) for token_type in (gguf.TokenType.NORMAL, gguf.TokenType.CONTROL, gguf.TokenType.BYTE)
