@@ -122,11 +122,13 @@ class Model:
         though some vocabularies want it: what is to be gone on with has not ended.
         """
         data = text.encode("utf-8", errors="replace")
-        room, count = len(data) + 8, -1
-        while count < 0:
+        room = len(data) + 8
+        while True:
             buffer = (ctypes.c_int32 * room)()
             # llama.cpp aborts where it is to add a token that the vocabulary does not have.
             count = api.llama_tokenize(self._vocabulary, data, len(data), buffer, room, False, parse_special)
+            if count >= 0:
+                break
             room = -count
         tokens = list(buffer[:count])
         adds_bos = add_special and self.bos >= 0 and api.llama_vocab_get_add_bos(self._vocabulary)

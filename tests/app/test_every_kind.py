@@ -11,6 +11,7 @@ import pytest
 from specchat.app.decoding.drafters import ModelDrafter
 from specchat.app.decoding.sampling import Sampler
 from specchat.app.events import Failed, Loaded, LoadProgress, PrefillProgress
+from specchat.app.measuring import measure_costs
 from specchat.app.requests import LoadOptions, Turn
 from specchat.models.llama import Context
 from tests.app.decoding.scripted import (
@@ -48,9 +49,9 @@ CLOSE = 0.05
 
 
 @contextmanager
-def driven(target: Path, draft: Path | None = None) -> Iterator[Driven]:
+def driven(target: Path, draft: Path | None = None, ctx_size: int = 512) -> Iterator[Driven]:
     engine = Driven()
-    engine.load(LoadOptions(str(target), draft and str(draft), ctx_size=512, threads=1, **EXACT))
+    engine.load(LoadOptions(str(target), draft and str(draft), ctx_size=ctx_size, threads=1, **EXACT))
     assert isinstance(engine.events[-1], Loaded), engine.events[-1]
     try:
         yield engine
@@ -120,13 +121,13 @@ def test_a_transformer_of_any_kind_says_the_same_by_trees(tmp_path: Path, kind: 
 
 def test_a_sliding_window_that_is_left_behind_is_still_there_after_a_rollback(tmp_path: Path):
     pair = kin(tmp_path, "gemma3")
-    with driven(pair.target, pair.draft) as engine:
-        long = (Turn("user", "x" * 4 * SLIDING_WINDOW),)
-        whole = engine.ask(long, options(80, speculate="off"))
-        assert engine.ask(long, options(80)).token_ids == whole.token_ids
+    with driven(pair.target, pair.draft, 1024) as engine:
+        long = (Turn("user", "".join(chr(40 + place * place % 80) for place in range(800))),)
+        whole = engine.ask(long, options(50, speculate="off"))
+        assert whole.prompt_tokens > 16 * SLIDING_WINDOW
+        assert engine.ask(long, options(50)).token_ids == whole.token_ids
         # Back to where the window was before all of that.
-        target = target_of(engine)
-        target.truncate(SLIDING_WINDOW + 2)
+        target_of(engine).truncate(SLIDING_WINDOW + 2)
         assert_caches_are_true(engine)
 
 
@@ -213,13 +214,23 @@ def test_a_model_that_cannot_roll_back_says_so_and_answers_plainly(tmp_path: Pat
         assert engine.ask(HELLO, options(40)).token_ids == first.token_ids
 
 
-def test_measuring_what_passes_of_a_hybrid_cost_leaves_a_true_cache(tmp_path: Path):
+def test_what_passes_of_a_hybrid_cost_is_measured_as_far_as_it_can_go_back(tmp_path: Path):
     target = write_tiny_architecture(tmp_path / "target.gguf", "qwen35")
     with driven(target) as engine:
-        for _ in range(2):
-            engine.ask(HELLO, options(30, speculate="auto"))
-            assert_caches_are_true(engine)
-        assert engine.ask(HELLO, options(5, strict=True)).stats.state == "plain"
+        engine.ask(HELLO, options(30, speculate="auto"))
+        assert_caches_are_true(engine)
+        context = target_of(engine)
+        assert max(measure_costs(context, None).target_s) == context.rollback + 1 == 8
+        assert context.tokens == []  # that it cannot forget
+        assert_caches_are_true(engine)
+
+
+def test_strict_drafts_nothing_for_a_hybrid_and_says_why(tmp_path: Path):
+    target = write_tiny_architecture(tmp_path / "target.gguf", "qwen35")
+    with driven(target) as engine:
+        stats = engine.ask(HELLO, options(5, strict=True)).stats
+        assert (stats.state, stats.drafted) == ("plain", 0)
+        assert stats.reason == "strict: what passes of a recurrent model round is not known"
 
 
 @pytest.mark.parametrize(
