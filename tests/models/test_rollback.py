@@ -10,6 +10,7 @@ import pytest
 from specchat.models.errors import PassError
 from specchat.models.gguf_file import read_header
 from specchat.models.llama import Context, Model
+from tests.models.gguf_writing import write_gguf
 from tests.tiny_architectures import write_tiny_architecture
 from tests.tiny_models import EXACT
 
@@ -93,3 +94,15 @@ def test_what_is_kept_of_earlier_states_counts_as_memory(tmp_path: Path):
     assert (shape.recurrent, shape.rollback, shape.state_values) == (True, 7, 3 * 192 + 16 * 128)
     plain = read_header(write_tiny_architecture(tmp_path / "other.gguf", "llama")).shape
     assert (plain.recurrent, plain.rollback, plain.tests_drafts) == (False, 0, True)
+
+
+def test_a_layer_that_is_a_feed_forward_network_alone_has_no_state(tmp_path: Path):
+    def states(feed_forward: list[int]) -> int:
+        layers = {"attention.head_count": 4, "attention.head_count_kv": [0, 0]}
+        state = {"conv_kernel": 4, "inner_size": 16, "state_size": 8, "group_count": 1}
+        keys = {**layers, "feed_forward_length": feed_forward, **{f"ssm.{k}": v for k, v in state.items()}}
+        extra = {f"nemotron_h.{key}": value for key, value in keys.items()}
+        path = write_gguf(tmp_path / "model.gguf", architecture="nemotron_h", extra=extra)
+        return read_header(path).shape.state_values
+
+    assert states([0, 32]) * 2 == states([0, 0]) > 0
