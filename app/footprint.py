@@ -46,6 +46,7 @@ def needed(
                 options.cache_type_k,
                 options.cache_type_v,
                 options.flash_attn != "off",
+                header.shape.rollback if index == 0 else 0,
             ),
             processor.repacked,
         )

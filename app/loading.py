@@ -178,10 +178,11 @@ class PairLoader:
         draft_header = read_header(locate_model(options.draft)) if options.draft else None
         verdict = judge(target_header, draft_header) if draft_header else None
         if verdict is not None and draft_header is not None and not verdict.usable:
+            another = "Choose a draft of the target's own family, or start without --draft."
             raise PairError(
                 f"{draft_header.path.name} cannot draft for {target_header.path.name}. "
                 f"{' '.join(verdict.reasons[:2])} "
-                "Choose a draft of the target's own family, or start without --draft."
+                f"{another if target_header.shape.tests_drafts else 'Start without --draft.'}"
             )
         template = template_of(target_header, options)
         size = context_size(options.ctx_size, target_header.train_context)
@@ -273,6 +274,7 @@ def load_model(
             chunk=CPU_CHUNK if gpu_layers == 0 or not _has_gpu() else GPU_CHUNK,
             rows=rows_of(role),
             branches=BRANCHES if role == "target" and model.drops_suffixes else 1,
+            rollback=header.shape.rollback if role == "target" else 0,
             cache_type_k=options.cache_type_k,
             cache_type_v=options.cache_type_v,
             flash_attn=options.flash_attn,

@@ -30,11 +30,12 @@ def measure_costs(
 ) -> MeasuredCosts:
     """Run passes after what the caches hold, which is left as it was, of as many sizes as the time allows.
 
-    Sizes 1 and 2 are measured in any case: a cache that has no room for them loses its last tokens.
+    Sizes 1 and 2 are measured in any case: a cache that has no room for them loses its last tokens. One
+    whose model cannot forget what is decoded here loses all of them.
     """
     for context in (target, draft):
         if context is not None:
-            context.truncate(max(0, context.size - 2))
+            context.truncate(max(0, context.size - 2) if context.model.drops_suffixes else 0)
     started = clock()
     draft_s = None
     if draft is not None:
@@ -44,7 +45,7 @@ def measure_costs(
         guessed = max(target_s.values(), default=0.0) * max(1.0, size / max(target_s, default=1))
         expected = target_s.get(size, guessed)
         late = expected > budget_s - (clock() - started) and (size > 2 or size in target_s)
-        if late or size > min(target.rows, target.size - len(target.tokens)):
+        if late or size > min(target.rows, target.rollback + 1, target.size - len(target.tokens)):
             continue
         (seconds,) = _seconds(target, [size], clock)
         target_s[size] = min(seconds, target_s.get(size, seconds))

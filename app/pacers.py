@@ -60,8 +60,10 @@ class Pacers:
         """Why nothing can be drafted, or `None`."""
         if drafting.speculate == "off":
             return "drafting is switched off"
-        if not self._pair.target.model.drops_suffixes:
+        if self._pair.target.context.rollback == 0:
             return "this model cannot roll back, so drafts cannot be tested"
+        if drafting.strict and not self._pair.target.model.drops_suffixes:
+            return "strict: what passes of a recurrent model round is not known"
         if drafting.drafter == "model":
             if self._pair.draft is None:
                 return "no draft loaded"
@@ -87,6 +89,7 @@ class Pacers:
             learned = self._fresh(frozen=True)
         else:
             learned = self._known(sampler.greedy)
+        most = self._pair.target.context.rollback
         allowed = any_size
         if drafting.strict:
             # What is drawn must be tested: no draft may be cut back to a smaller size that is allowed.
@@ -97,7 +100,7 @@ class Pacers:
         )
         if drafting.speculate == "always":
             drafters: list[Drafter] = [drafter for drafter in (lookup, model) if drafter is not None]
-            longest = drafting.draft_max or _ALWAYS_MAX
+            longest = min(drafting.draft_max or _ALWAYS_MAX, most)
             p_min = _ALWAYS_P_MIN if drafting.draft_p_min is None else drafting.draft_p_min
             reason = f"always up to {longest} tokens a pass"
             return FixedPacing(drafters, longest, p_min, reason, allowed=allowed)
@@ -105,7 +108,7 @@ class Pacers:
             learned,
             model=model,
             lookup=lookup,
-            longest=drafting.draft_max or MAX_DRAFT,
+            longest=min(drafting.draft_max or MAX_DRAFT, most),
             # A branch other than the first leaves its cells out of order, which rounds differently.
             branches=1 if drafting.strict else self._pair.target.context.branches,
             allowed=allowed,

@@ -239,6 +239,7 @@ def _refuse_other_than_chat(path: Path, metadata: _Metadata) -> None:
     is_what = _NO_CHAT_TYPES.get(metadata.text("general.type")) or _NO_CHAT_ARCHITECTURES.get(architecture)
     if is_what is None and (
         "bert" in architecture
+        or metadata.text("tokenizer.ggml.model") == "bert"  # llama.cpp dies of a prompt in WordPiece
         or metadata.number(f"{architecture}.pooling_type") > 0
         or not metadata.flag(f"{architecture}.attention.causal", default=True)
     ):

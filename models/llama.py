@@ -108,7 +108,7 @@ class Model:
 
     @property
     def drops_suffixes(self) -> bool:
-        """Whether its caches can forget their last tokens; recurrent and hybrid models cannot."""
+        """Whether its caches can forget any of their last tokens; recurrent and hybrid models cannot."""
         return not (api.llama_model_is_recurrent(self._model) or api.llama_model_is_hybrid(self._model))
 
     def ends_generation(self, token: int) -> bool:
@@ -118,21 +118,21 @@ class Model:
     def tokenize(self, text: str, *, add_special: bool, parse_special: bool = True) -> list[int]:
         """Token ids of a text, with BOS where the vocabulary wants it if `add_special`.
 
-        A text that spells BOS out itself, as most chat templates do, gets no second one.
+        A text that spells BOS out itself, as most chat templates do, gets no second one. EOS is not added,
+        though some vocabularies want it: what is to be gone on with has not ended.
         """
         data = text.encode("utf-8", errors="replace")
-        size = len(data) + 8
-        buffer = (ctypes.c_int32 * size)()
-        count = api.llama_tokenize(
-            self._vocabulary, data, len(data), buffer, size, add_special, parse_special
-        )
-        if count < 0:
-            buffer = (ctypes.c_int32 * -count)()
-            count = api.llama_tokenize(
-                self._vocabulary, data, len(data), buffer, -count, add_special, parse_special
-            )
+        room = len(data) + 8
+        while True:
+            buffer = (ctypes.c_int32 * room)()
+            # llama.cpp aborts where it is to add a token that the vocabulary does not have.
+            count = api.llama_tokenize(self._vocabulary, data, len(data), buffer, room, False, parse_special)
+            if count >= 0:
+                break
+            room = -count
         tokens = list(buffer[:count])
-        return tokens[1:] if tokens[:2] == [self.bos, self.bos] and add_special else tokens
+        adds_bos = add_special and self.bos >= 0 and api.llama_vocab_get_add_bos(self._vocabulary)
+        return [self.bos, *tokens] if adds_bos and tokens[:1] != [self.bos] else tokens
 
     def piece(self, token: int, *, special: bool = False) -> bytes:
         """The bytes that a token stands for; a control token has none unless `special`."""
@@ -177,6 +177,7 @@ class Context:
         chunk: int = 512,
         rows: int = 33,
         branches: int = 1,
+        rollback: int = 0,
         cache_type_k: str = "f16",
         cache_type_v: str = "f16",
         flash_attn: Literal["auto", "on", "off"] = "auto",
@@ -185,7 +186,8 @@ class Context:
         """Make a cache of `size` tokens.
 
         A pass takes at most `chunk` tokens and gives at most `rows` rows of logits; the tree of a pass has
-        at most `branches` leaves.
+        at most `branches` leaves. Where the model has recurrent layers, states are kept to forget up to
+        `rollback` tokens of a pass, if llama.cpp can.
 
         Raises:
             LoadError: llama.cpp would not make it, mostly for want of memory.
@@ -196,6 +198,7 @@ class Context:
         # A branch is a sequence of llama.cpp's; in one unified cache sequences share cells.
         parameters.n_seq_max = branches
         parameters.kv_unified = branches > 1
+        parameters.n_rs_seq = rollback
         parameters.n_outputs_max = max(rows, branches)  # llama.cpp aborts on fewer outputs than sequences
         parameters.n_threads = parameters.n_threads_batch = threads
         parameters.type_k = CACHE_TYPES[cache_type_k]
@@ -216,6 +219,7 @@ class Context:
             "threads": threads,
             "chunk": chunk,
             "rows": rows,
+            "rollback": rollback,
             "cache_type_k": cache_type_k,
             "cache_type_v": cache_type_v,
             "flash_attn": flash_attn,
@@ -226,6 +230,8 @@ class Context:
         self.chunk = parameters.n_batch
         self.rows = rows
         self.branches = branches
+        self.rollback = size if model.drops_suffixes else int(api.llama_n_rs_seq(self._context))
+        """How many tokens of a draft can be forgotten again."""
         self.tokens: list[int] = []
         self.pass_s = 0.0
         """Seconds spent in passes so far."""
@@ -236,6 +242,9 @@ class Context:
         self._batch = Batch(self.chunk, branches)
         self._structure: Any = api.llama_batch(**self._batch.pointers())
         self._tree: tuple[list[int], TreeShape] | None = None
+        # Of a recurrent model: the tokens in its state, and for how many of the last ones an earlier
+        # state is kept. llama.cpp keeps states of the last pass only, and goes back to one of them once.
+        self._state_tokens = self._earlier_states = 0
 
     def decode(self, tokens: Sequence[int], rows: int) -> Logits:
         """Run one pass over `tokens` after what the cache holds.
@@ -277,6 +286,10 @@ class Context:
                 f"a tree of {len(tokens)} tokens, {len(parents)} parents and {shape.branches} branches was "
                 f"asked of a context for {self.branches}"
             )
+        if len(tokens) - 1 > self.rollback:
+            raise PassError(
+                f"a draft of {len(tokens) - 1} tokens was asked of a context that forgets {self.rollback}"
+            )
         for branch in range(1, shape.branches):
             api.llama_memory_seq_cp(self._memory, 0, branch, -1, -1)
         self._batch.fill(tokens, held, len(tokens), shape)
@@ -302,11 +315,13 @@ class Context:
             api.llama_memory_seq_rm(self._memory, branch, -1, -1)
         self.tokens.extend(tokens[node] for node in path)
         self._forget_after(len(self.tokens))
+        if path and not self.tokens:
+            raise PassError("llama.cpp would not forget what was drafted, and all of the text was forgotten")
 
     def truncate(self, length: int) -> None:
         """Forget everything after the first `length` tokens.
 
-        A model that cannot forget a suffix forgets everything: `tokens` says what is left.
+        A model that cannot forget so many forgets everything: `tokens` says what is left.
         """
         self.keep(())
         if length < len(self.tokens):
@@ -354,6 +369,7 @@ class Context:
     def _pass(self, count: int, rows: int) -> Logits:
         """Run a pass over the batch's first `count` tokens, or leave the cache as it was."""
         self._structure.n_tokens = count
+        self._state_tokens, self._earlier_states = len(self.tokens) + count, 0
         started = self._clock()
         with last_errors() as errors:
             status = api.llama_decode(self._context, self._structure)
@@ -364,14 +380,19 @@ class Context:
             self.keep(())
             self._forget_after(len(self.tokens))
             raise PassError(f"llama.cpp could not run a pass of {count} tokens: {errors.reason()}")
+        self._earlier_states = min(count - 1, self.rollback)
         if rows == 0:
             return np.empty((0, self.model.vocabulary_size), np.float32)
         pointer = api.llama_get_logits(self._context)
         return np.ctypeslib.as_array(pointer, shape=(rows, self.model.vocabulary_size))
 
     def _forget_after(self, length: int) -> None:
-        if api.llama_memory_seq_rm(self._memory, 0, length, -1):
+        dropped = self._state_tokens - length
+        possible = self.model.drops_suffixes or dropped <= self._earlier_states or length == 0
+        if possible and api.llama_memory_seq_rm(self._memory, 0, length, -1):
             del self.tokens[length:]
         else:
             api.llama_memory_clear(self._memory, True)
             self.tokens.clear()
+        if dropped:
+            self._state_tokens, self._earlier_states = len(self.tokens), 0

@@ -42,6 +42,8 @@ class ContextSettings:
     cache_type_k: str = "f16"
     cache_type_v: str = "f16"
     flash_attn: bool = True
+    rollback: int = 0
+    """States of recurrent layers that are kept beside the newest."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ def cache_bytes(header: GgufHeader, settings: ContextSettings) -> int:
         _row(key, settings.cache_type_k) + _row(value, settings.cache_type_v)
         for key, value in header.shape.cache_widths
     )
-    return _cells(settings.size) * a_cell + header.shape.state_values * _FLOAT
+    states = header.shape.state_values * (1 + settings.rollback)
+    return _cells(settings.size) * a_cell + states * _FLOAT
 
 
 def largest_context(most: int, total_at: Callable[[int], int], available: int) -> int:

@@ -36,12 +36,27 @@ class Verdict:
 
 def judge(target: GgufHeader, draft: GgufHeader) -> Verdict:
     """Judge a pair by llama.cpp's rule for vocabularies, and say what else will cost speed."""
-    obstacles = _obstacles(target.vocabulary, draft.vocabulary)
+    obstacles = _recurrence(target, draft) or _obstacles(target.vocabulary, draft.vocabulary)
     if obstacles:
         return Verdict("cannot", obstacles)
     kinship = _kinship(target, draft)
     warnings = _warnings(target, draft) if kinship is None else _warnings_of_kin(target, draft)
     return Verdict("fits_but" if warnings else "fits", (kinship, *warnings) if kinship else warnings)
+
+
+def _recurrence(target: GgufHeader, draft: GgufHeader) -> tuple[str, ...]:
+    """What recurrent layers make impossible: what they have read cannot be taken out of their state."""
+    if not target.shape.tests_drafts:
+        return (
+            f"The target has recurrent layers ({target.architecture}), whose state cannot be rolled back, "
+            "so nothing that is drafted for it can be tested.",
+        )
+    if draft.shape.recurrent:
+        return (
+            f"The draft has recurrent layers ({draft.architecture}), whose state cannot be rolled back "
+            "to what the target accepts.",
+        )
+    return ()
 
 
 def _obstacles(target: Vocabulary, draft: Vocabulary) -> tuple[str, ...]:

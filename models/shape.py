@@ -6,6 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+_RECURRENT = frozenset(
+    "mamba mamba2 rwkv6 rwkv6qwen2 rwkv7 arwkv7 jamba falcon-h1 plamo2 granitehybrid lfm2 lfm2moe nemotron_h "
+    "nemotron_h_moe qwen3next kimi-linear bailingmoe3 kimi-k3 glm5-next qwen35 qwen35moe qwen4exp deepseek4 "
+    "minimax-01".split()
+)
+"""Architectures with recurrent layers, alone or beside attention, by llama.cpp's own lists."""
+
+_ROLLS_BACK = frozenset({"lfm2", "lfm2moe", "nemotron_h", "qwen35", "qwen35moe"})
+"""Those of them whose earlier states llama.cpp keeps, as far as that was tried and found exact."""
+
+_FEED_FORWARD_ALONE = frozenset({"nemotron_h", "nemotron_h_moe"})
+"""Those of them that have layers of a feed-forward network and nothing else."""
+
+_STATES_KEPT = 7
+"""Each takes as much memory as the state itself."""
+
 _RECURRENT_TOKEN_SHIFTS = 2
 _GEMMA_3N_OWN_CACHES = 20
 
@@ -32,6 +48,15 @@ class Shape:
     """Of each layer that has a cache, how many values of K and of V a token takes there."""
     state_values: int = 0
     """Of recurrent layers, values of state for each sequence, however long it is."""
+    recurrent: bool = False
+    """Whether there are recurrent layers: their state has no tokens in it that could be forgotten."""
+    rollback: int = 0
+    """Where there are, the most tokens of a draft that can be forgotten all the same, by states kept."""
+
+    @property
+    def tests_drafts(self) -> bool:
+        """Whether drafted tokens can be tested: those that are refused have to be forgotten."""
+        return not self.recurrent or self.rollback > 0
 
 
 class Keys(Protocol):
@@ -73,7 +98,9 @@ def shape_of(architecture: str, keys: Keys) -> Shape:
         experts=experts,
         experts_used=number("expert_used_count"),
         cache_widths=tuple(width for width in widths if width != (0, 0)),
-        state_values=_state_values(number, widths),
+        state_values=_state_values(number, _recurrent_layers(architecture, keys, widths)),
+        recurrent=architecture in _RECURRENT,
+        rollback=_STATES_KEPT if architecture in _ROLLS_BACK else 0,
     )
 
 
@@ -110,7 +137,16 @@ def _cache_widths(
     return widths
 
 
-def _state_values(number: Callable[[str], int], widths: list[tuple[int, int]]) -> int:
+def _recurrent_layers(architecture: str, keys: Keys, widths: list[tuple[int, int]]) -> int:
+    """How many layers have a state, should any: those without a cache, or all where all have one."""
+    without_cache = [layer for layer, width in enumerate(widths) if width == (0, 0)]
+    if architecture in _FEED_FORWARD_ALONE:
+        feed_forward = keys.numbers(f"{architecture}.feed_forward_length", len(widths), 0)
+        without_cache = [layer for layer in without_cache if feed_forward[layer] == 0]
+    return len(without_cache) or len(widths)
+
+
+def _state_values(number: Callable[[str], int], layers: int) -> int:
     width = number("embedding_length")
     if number("wkv.head_size"):
         values = (_RECURRENT_TOKEN_SHIFTS + number("wkv.head_size")) * width
@@ -122,6 +158,4 @@ def _state_values(number: Callable[[str], int], widths: list[tuple[int, int]]) -
         values = max(0, number("ssm.conv_kernel") - 1) * convolved + state * inner
     else:
         return 0
-    without_cache = widths.count((0, 0))
-    # Where every layer attends, every layer is recurrent as well.
-    return values * (without_cache or len(widths))
+    return values * layers

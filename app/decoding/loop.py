@@ -97,8 +97,8 @@ def generate(
                 kept.pop()
                 finish = "stop"
             emitted_count += len(kept)
-            target.keep(path)
-            target.truncate(len(text) - (finish is None))
+            # All but an end of generation that was drafted, in one step: some caches go back only once.
+            target.keep(path[: len(text) - (finish is None) - len(target.tokens)])
             settled = len(text)
 
             now = clock()
