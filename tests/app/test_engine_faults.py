@@ -1,4 +1,4 @@
-"""What fails under the engine: an answer does without its draft, or ends with what there was; the next works."""
+"""What fails under the engine: an answer does without its draft, or ends early; the next one works."""
 
 from __future__ import annotations
 
