@@ -1,8 +1,9 @@
-"""Time that only goes on, whatever the clock does."""
+"""Clocks that were set wrongly: time that only goes on, and dates that no calendar has."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, tzinfo
 
 
 def steady(clock: Callable[[], float]) -> Callable[[], float]:
@@ -16,3 +17,11 @@ def steady(clock: Callable[[], float]) -> Callable[[], float]:
         return seconds
 
     return now
+
+
+def date_and_time(seconds: float, zone: tzinfo | None = None) -> str:
+    """Seconds since the epoch as a date and a time of day, the machine's own zone if none is given."""
+    try:
+        return datetime.fromtimestamp(seconds, zone).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return "at an unknown time"
