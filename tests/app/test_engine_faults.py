@@ -140,6 +140,7 @@ def test_all_that_was_decided_before_a_failure_is_told(driven: Driven, faulty: F
 moves = st.sampled_from([0.0, 0.0, 1e-6, 1e-3, 0.02, -1e-3, -3600.0, -1e9, 90.0, 1e7])
 
 
+@settings(max_examples=25)
 @given(st.lists(moves, min_size=1, max_size=50))
 def test_a_steady_clock_never_runs_backwards_and_goes_on_after_a_step_back(steps: list[float]):
     readings = [0.0]
@@ -172,7 +173,7 @@ def ticking(steps: list[float]) -> Callable[[], float]:
     return clock
 
 
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=6)
 @given(st.lists(moves, min_size=1, max_size=12), st.sampled_from(["auto", "always"]))
 def test_whatever_the_clock_does_figures_are_finite_and_the_text_is_the_same(
     tiny_pair: TinyPair, steps: list[float], speculate: str
