@@ -10,13 +10,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..models.errors import PassError
 from ..models.llama import Context
 from ..models.text import StopTexts, TextDecoder
 from .conversation import Prompt, build_prompt
 from .decoding.acceptance import Rule, speculative
 from .decoding.drafters import common_prefix
+from .decoding.failsafe import Failsafe, draft_failed
 from .decoding.loop import generate
-from .decoding.pacing import Baseline
+from .decoding.pacing import Baseline, PlainPacing
 from .decoding.sampling import Sampler
 from .decoding.stats import FinishReason, Origin, Round, Tally
 from .events import Ask, ContextRole, Finished, Piece, PrefillProgress, Progress
@@ -51,6 +53,9 @@ class Answerer:
     def answer(self, command: Ask) -> None:
         """Answer the last turn; the last event is `Finished`. In any case the caches stay true.
 
+        A draft that fails costs the answer nothing but its drafts. Where the target fails, what there is of
+        the answer has been told.
+
         Raises:
             ContextFullError: the last turn alone does not fit the context.
             TemplateError: the chat template refuses the conversation.
@@ -64,7 +69,7 @@ class Answerer:
             options.sampling.seed if options.sampling.seed is not None else secrets.randbits(64)
         )
         sampler = Sampler(options.sampling)
-        pacing = self._pacers.pacing(options.drafting, prompt.tokens, sampler, draws)
+        pacing = self._pacing(options.drafting, prompt.tokens, sampler, draws)
         told = _Telling(self._emit, pair, self._baseline, prompt, self._clock)
         if command.afresh:
             for loaded in (pair.target, pair.draft):
@@ -75,9 +80,12 @@ class Answerer:
             return
         # A draft that cannot pay need not read the prompt: what it lacks it reads when it is asked.
         draft = pair.draft if pacing.reads_prompt else None
-        if draft is not None and not self._prefill("draft", draft.context, prompt.tokens):
-            told.end("cancelled")
-            return
+        try:
+            if draft is not None and not self._prefill("draft", draft.context, prompt.tokens):
+                told.end("cancelled")
+                return
+        except PassError as error:
+            pacing.fail(error)
         told.begin(self._clock() - submitted)
         with closing(
             generate(
@@ -92,11 +100,15 @@ class Answerer:
                 accept=self._accept,
             )
         ) as rounds:
-            for done in rounds:
-                self._baseline.observe(done)
-                self._on_round(done)
-                if told.add(done):
-                    break
+            try:
+                for done in rounds:
+                    self._baseline.observe(done)
+                    self._on_round(done)
+                    if told.add(done):
+                        break
+            except PassError:
+                told.break_off()
+                raise
         self._pacers.remember()
 
     def prepare(self, drafting: Drafting) -> str | None:
@@ -108,6 +120,15 @@ class Answerer:
         """What a person should know of answers that are drafted like this."""
         note = self._pacers.strict_note(drafting)
         return (note,) if note else ()
+
+    def _pacing(
+        self, drafting: Drafting, prompt: Sequence[int], sampler: Sampler, draws: np.random.Generator
+    ) -> Failsafe:
+        try:
+            return Failsafe(self._pacers.pacing(drafting, prompt, sampler, draws))
+        except PassError as error:
+            # Passes were timed, and one failed. If it was the target's, the answer will meet it again.
+            return Failsafe(PlainPacing(draft_failed(error)))
 
     def _prefill(self, role: ContextRole, context: Context, prompt: Sequence[int]) -> bool:
         """Decode what the cache lacks of the prompt, all but its last token; False when cancelled.
@@ -161,25 +182,39 @@ class _Telling:
                 finish = "stop"
                 break
         if finish is not None:
-            self._say(self._stops.take(self._decoder.finish()), "target")
-            self._say(self._stops.finish(), "target")
+            self._say_rest()
         now = self._clock()
         if self._pieces and (finish or now - self._told_at >= _PROGRESS_EVERY_S):
             self._told_at = now
-            self._emit(
-                Progress(
-                    pieces=tuple(self._pieces),
-                    stats=self._tally.stats(self._baseline.tokens_per_second),
-                    live_tokens_per_second=self._tally.live_tokens_per_second,
-                    context_used=len(self._context.tokens),
-                    context_size=self._context.size,
-                    in_thought=self._prompt.in_thought,
-                )
-            )
-            self._pieces = []
+            self._tell_pieces()
         if finish is not None:
             self.end(finish)
         return finish is not None
+
+    def break_off(self) -> None:
+        """Tell what has not been told yet of an answer that nothing more will come of."""
+        self._say_rest()
+        self._tell_pieces()
+
+    def _say_rest(self) -> None:
+        """Say what waited for more: bytes of a character, and what could have become a stop text."""
+        self._say(self._stops.take(self._decoder.finish()), "target")
+        self._say(self._stops.finish(), "target")
+
+    def _tell_pieces(self) -> None:
+        if not self._pieces:
+            return
+        self._emit(
+            Progress(
+                pieces=tuple(self._pieces),
+                stats=self._tally.stats(self._baseline.tokens_per_second),
+                live_tokens_per_second=self._tally.live_tokens_per_second,
+                context_used=len(self._context.tokens),
+                context_size=self._context.size,
+                in_thought=self._prompt.in_thought,
+            )
+        )
+        self._pieces = []
 
     def _say(self, text: str, origin: Origin) -> None:
         if text:

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import io
 import json
-import logging
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +23,7 @@ from .compare_table import tables, texts
 from .comparison import Comparison, Contender, Row
 from .exit_codes import DONE, FAILED, INTERRUPTED, UNUSABLE
 from .interrupt import Interrupt
+from .log_file import log_to
 from .options import Parser
 from .recommending import keep_recommendations
 from .remembered import Remembered, default_path
@@ -44,7 +44,7 @@ def compare_command(
     _check(parser, options, answer)
     report, png = (_output(parser, name) for name in (options.report, options.png))
     if log_file is not None:
-        logging.basicConfig(level=logging.INFO, filename=log_file, format="%(asctime)s %(message)s")
+        log_to(log_file)
     with contextlib.suppress(AttributeError):
         cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     remembered = Remembered(default_path())

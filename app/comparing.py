@@ -14,16 +14,17 @@ from typing import Literal
 
 from ..models.errors import ContextFullError, LoadError
 from ..models.llama import build, devices
+from .clocks import steady
 from .compare_events import Answering, Compared, Noted, Preparing, Tell, Wanted
 from .compare_plan import Group, Speed, Timetable, order, rounds
 from .comparison import Answered, Comparison, Contender, PassCosts, rows_of, settled
 from .contenders import Bench, Contestant, Observed, load_bench
 from .conversation import build_prompt
 from .events import Event, LoadProgress
+from .footprint import Machine
 from .lineups import Lineup, line_up
 from .loading import thread_count
 from .pass_costs import Costs, spent, sweep_costs
-from .processor import this_processor
 from .recommending import recommend
 from .remembered import Remembered
 from .requests import AnswerOptions, Turn
@@ -51,6 +52,7 @@ def compare(
     clock: Callable[[], float] = time.perf_counter,
     now: Callable[[], datetime] = datetime.now,
     remembered: Remembered | None = None,
+    machine: Machine | None = None,
 ) -> Comparison:
     """Let every contender answer every prompt, until the figures settle or the time is over.
 
@@ -65,16 +67,17 @@ def compare(
         clock: seconds.
         now: the time of day.
         remembered: where what is measured and learned of pairs is looked up and kept.
+        machine: what models are loaded on; this one unless another is given.
 
     Raises:
         ModelFileError: a file is no usable model.
         PairError: drafts were given, and none can serve any of the targets; nothing was loaded.
-        LoadError: a target could not be loaded.
+        LoadError: a target could not be loaded, or takes more memory than there is.
         TemplateError: a chat template cannot be compiled.
         ContextFullError: a prompt does not fit the context.
         PassError: llama.cpp would not run a pass.
     """
-    return _Comparing(wanted, tell, cancelled, clock, now, remembered).run()
+    return _Comparing(wanted, tell, cancelled, clock, now, remembered, machine or Machine()).run()
 
 
 @dataclass
@@ -100,11 +103,13 @@ class _Comparing:
         clock: Callable[[], float],
         now: Callable[[], datetime],
         remembered: Remembered | None,
+        machine: Machine,
     ) -> None:
-        self._wanted, self._tell, self._clock = wanted, tell, clock
+        self._machine = machine
+        self._wanted, self._tell, self._clock = wanted, tell, steady(clock)
         self._cancelled, self._remembered = cancelled, remembered
         self._date = now().isoformat(timespec="seconds")
-        self._started = self._deadline = clock()
+        self._started = self._deadline = self._clock()
         self._contenders: list[Contender] = []
         self._answers: list[Answered] = []
         self._costs: list[PassCosts] = []
@@ -156,7 +161,7 @@ class _Comparing:
             lineup.candidates,
             self._wanted.options.drafting,
             lambda what: what if len(self._wanted.targets) == 1 else f"{lineup.name}, {what}",
-            this_processor(),
+            self._machine,
             emit=self._loading,
             left_out=lambda candidate, why: self._tell(Noted(f"{candidate.name} is left out: {why}")),
             cancelled=self._stopped,

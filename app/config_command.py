@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from . import toml_text
+from .new_file import write_new
 from .options import Number
 from .presets import preset_lines
 from .settings import TABLES, Setting, SettingsError, SettingsFile, Value
@@ -91,8 +92,7 @@ def write_template(path: Path, known: Sequence[Setting]) -> None:
     name = toml_text.printable(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(template(known))
+        write_new(path, template(known))
     except FileExistsError as error:
         there = toml_text.printable(error.filename)
         raise SettingsError(f"{there} is there already and stays as it is") from None

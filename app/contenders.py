@@ -16,9 +16,8 @@ from .comparison import Contender, Drafts
 from .decoding.drafters import common_prefix
 from .decoding.stats import Round
 from .events import Ask, ContextRole, Event, Finished
-from .footprint import context_size, needed
-from .loading import Cancelled, Emit, LoadedModel, Pair, Recipe, load_model, template_of
-from .processor import Processor
+from .footprint import Machine, context_size, must_fit, needed
+from .loading import Cancelled, Emit, LoadedModel, Pair, Recipe, in_main_memory, load_model, template_of
 from .remembered import Remembered
 from .requests import AnswerOptions, Drafting, LoadOptions, Turn
 
@@ -129,7 +128,7 @@ class Contestant:
             self._finished = event
 
     def _count(self, done: Round) -> None:
-        if not done.target_s:  # an end that took no pass
+        if not done.took_a_pass:
             return
         self._rounds += 1
         self._now_s += done.wall_s
@@ -168,7 +167,7 @@ def load_bench(
     candidates: Sequence[Candidate],
     drafting: Drafting,
     name: Callable[[str], str],
-    processor: Processor,
+    machine: Machine,
     *,
     emit: Emit,
     left_out: Callable[[Candidate, str], None],
@@ -184,7 +183,7 @@ def load_bench(
         candidates: drafts that may serve it; one that cannot be loaded is told to `left_out`.
         drafting: what the drafts are used with, alone or beside the text so far.
         name: the whole name of a contender from what drafts in it.
-        processor: what it runs on, by which memory is told.
+        machine: what it runs on: memory is told by it, and has to be there.
         emit: is told how far loading is.
         left_out: is told what is left out, and why.
         cancelled: whether to stop.
@@ -192,7 +191,8 @@ def load_bench(
         remembered: where what is measured and learned is looked up and kept.
 
     Raises:
-        LoadError: llama.cpp would not load the target, or `cancelled` said so.
+        LoadError: there is too little memory for the target, llama.cpp would not load it, or
+            `cancelled` said so.
         TemplateError: the chat template cannot be compiled.
     """
     template = template_of(target_header, options)
@@ -202,7 +202,13 @@ def load_bench(
         recipe = Recipe.of(header.path, options, gpu_layers, size)
         return load_model(role, header, recipe, options, emit, cancelled, clock)
 
-    header = target_header.without_tokens()
+    def must_have_room(draft: GgufHeader | None, loaded: int) -> None:
+        counted = in_main_memory(target_header, draft, options)
+        if counted and options.memory_check:
+            must_fit(counted, options, processor, machine.available() + loaded)
+
+    header, processor = target_header.without_tokens(), machine.processor()
+    must_have_room(None, 0)
     alone = together(needed([target_header], options, processor))
     target = load("target", header, options.gpu_layers)
     drafts: list[LoadedModel] = []
@@ -224,6 +230,7 @@ def load_bench(
         add("lookup", "lookup", alone)
         for candidate in candidates:
             try:
+                must_have_room(candidate.header, alone)
                 drafts.append(load("draft", candidate.header.without_tokens(), options.gpu_layers_draft))
             except LoadError as error:
                 if cancelled():

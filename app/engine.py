@@ -10,8 +10,10 @@ from collections.abc import Callable
 
 from ..models.errors import SpecchatError
 from .answering import Answerer
+from .clocks import steady
 from .decoding.acceptance import Rule, speculative
 from .events import Ask, Failed, Load, Loaded
+from .footprint import Machine
 from .loading import Cancelled, Emit, Pair, PairLoader
 from .remembered import Remembered
 
@@ -26,14 +28,16 @@ class Engine:
         clock: Callable[[], float] = time.perf_counter,
         accept: Rule = speculative,
         remembered: Remembered | None = None,
+        machine: Machine | None = None,
     ) -> None:
         """Events go to `emit`; `cancelled` is looked at between rounds and between prefill passes.
 
-        What is measured here is looked up in `remembered`, and kept there, if it is given.
+        What is measured here is looked up in `remembered`, and kept there, if it is given; models are loaded
+        on this machine, unless told what another one has.
         """
-        self._emit, self._cancelled, self._clock, self._accept = emit, cancelled, clock, accept
+        self._emit, self._cancelled, self._clock, self._accept = emit, cancelled, steady(clock), accept
         self._remembered = remembered
-        self._loader = PairLoader(emit, cancelled, clock)
+        self._loader = PairLoader(emit, cancelled, self._clock, machine)
         self.pair: Pair | None = None
         self._answerer: Answerer | None = None
 

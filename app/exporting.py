@@ -7,8 +7,8 @@ The JSON is one object:
 
 Times are in UTC, ISO 8601. `parent` is the id of the message before, or null for a first one; `head` is the
 last message of the branch that was in view. `mark` says why an answer is not whole ("stopped", "length",
-"context", "cut off"), "" that it is. `record` holds an answer's figures, pair and settings, as far as they
-were kept, under the names that `run --json` gives them.
+"context", "cut off", "failed"), "" that it is. `record` holds an answer's figures, pair and settings, as far
+as they were kept, under the names that `run --json` gives them. A time that no calendar has is null.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone, tzinfo
 from typing import cast
 
+from .clocks import date_and_time
 from .history import Conversation, Message
 
 FORMAT = 1
@@ -31,6 +32,7 @@ _REASONS = {
     "length": "it is as long as was asked for",
     "context": "the context was full",
     "cut off": "it was cut off",
+    "failed": "the model failed",
 }
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
@@ -45,7 +47,7 @@ def export_markdown(
         messages: In the order of the page.
         zone: Whose time the page tells; the machine's own if none is given.
     """
-    said = datetime.fromtimestamp(conversation.updated, zone).strftime("%Y-%m-%d %H:%M")
+    said = date_and_time(conversation.updated, zone)
     about = (said, conversation.pair, f"{len(messages)} message{'s' * (len(messages) != 1)}")
     parts = [f"# {conversation.title or 'Conversation'}", " · ".join(filter(None, about))]
     if conversation.system:
@@ -139,5 +141,8 @@ def _closed(text: str) -> str:
     return f"{text}\n{fence}" if fence else text
 
 
-def _utc(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
+def _utc(seconds: float) -> str | None:
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+import psutil
+
+from ..models.errors import LoadError
 from ..models.gguf_file import GgufHeader
+from ..models.gguf_layout import shown
 from ..models.memory import ContextSettings, MemoryEstimate, estimate, largest_context, together
+from .byte_counts import bytes_text
 from .events import ContextRole
-from .processor import Processor
+from .processor import Processor, this_processor
 from .requests import MAX_DRAFT, LoadOptions
 
 DEFAULT_CONTEXT = 8192
+
+_SPARE = 0.05
+"""What is free changes by the moment; what is said to fit leaves this share of it."""
+
+_LEAST_CONTEXT = 512
+"""A shorter context is not worth proposing."""
 
 BRANCHES = 8
 """Branches that a draft tree may have."""
@@ -19,6 +31,20 @@ BRANCHES = 8
 CPU_CHUNK, GPU_CHUNK = 128, 512
 """Prompt tokens per prefill pass. A processor takes about a second for so many, which is how long a
 cancel waits; fixed, since the size of a pass may change how its results are rounded."""
+
+
+def available_memory() -> int:
+    """Bytes that can be had without swapping; what only caches files counts."""
+    return int(psutil.virtual_memory().available)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What models are loaded on, as far as it limits them."""
+
+    processor: Callable[[], Processor] = this_processor
+    available: Callable[[], int] = available_memory
+    """Bytes of memory."""
 
 
 def rows_of(role: ContextRole) -> int:
@@ -70,3 +96,41 @@ def context_that_fits(
         return together(needed(headers, replace(options, ctx_size=size), processor, chunk))
 
     return largest_context(context_size(options.ctx_size, headers[0].train_context), total_at, available)
+
+
+def must_fit(
+    headers: Sequence[GgufHeader], options: LoadOptions, processor: Processor, available: int
+) -> None:
+    """Refuse a target, and perhaps its draft, that would take more bytes than there are.
+
+    Raises:
+        LoadError: they would; the message says what would fit.
+    """
+    total = together(needed(headers, options, processor))
+    if total <= available:
+        return
+    size = context_size(options.ctx_size, headers[0].train_context)
+    names = " with ".join(shown(Path(header.path.name)) for header in headers)
+    takes, free = bytes_text(total), bytes_text(available)
+    if takes == free:
+        takes, free = f"{total:,} bytes", f"{available:,}"
+    raise LoadError(
+        f"Not enough memory: {names} at {size:,} tokens takes about {takes} and {free} are free; "
+        f"{_what_fits(headers, options, processor, available)} (--no-memory-check loads it all the same)"
+    )
+
+
+def _what_fits(
+    headers: Sequence[GgufHeader], options: LoadOptions, processor: Processor, available: int
+) -> str:
+    """What could be loaded instead, and what that takes."""
+    wanted = context_size(options.ctx_size, headers[0].train_context)
+    room = int(available * (1.0 - _SPARE))
+    for fewer in (headers, headers[:1]):
+        size = context_that_fits(fewer, options, processor, room)
+        if size >= min(wanted, _LEAST_CONTEXT):
+            changes = ["without the draft"] if len(fewer) < len(headers) else []
+            changes += [f"with --ctx-size {size}"] if size < wanted else []
+            total = together(needed(fewer, replace(options, ctx_size=size), processor))
+            return f"{' and '.join(changes)} it takes {bytes_text(total)}"
+    return "a smaller quantization takes less"

@@ -41,7 +41,7 @@ class Message:
     token_ids: tuple[int, ...] = ()
     """The ids an answer was decoded as."""
     mark: str = ""
-    """Why an answer is not whole: "stopped", "length", "context" or "cut off"; "" is whole."""
+    """Why an answer is not whole: "stopped", "length", "context", "cut off" or "failed"; "" is whole."""
     created: float = 0.0
     """Seconds since the epoch."""
     record: Mapping[str, object] = field(default_factory=dict[str, object])

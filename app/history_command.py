@@ -7,7 +7,6 @@ import contextlib
 import io
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import cast
 
@@ -15,6 +14,7 @@ from rich.cells import set_cell_size
 
 from ..models.gguf_layout import shown
 from ..models.text import printable
+from .clocks import date_and_time
 from .exit_codes import DONE, UNUSABLE
 from .exporting import export_json, export_markdown
 from .history import TITLE_CELLS, Conversation, History, HistoryError, default_path
@@ -76,7 +76,7 @@ def _delete(history: History, options: argparse.Namespace) -> None:
 
 
 def _row(conversation: Conversation) -> str:
-    said = datetime.fromtimestamp(conversation.updated).strftime("%Y-%m-%d %H:%M")
+    said = date_and_time(conversation.updated)
     title = set_cell_size(conversation.title, TITLE_CELLS)
     return f"{conversation.id:>5}  {said}  {conversation.turns:>4} messages  {title}".rstrip()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +18,16 @@ from ..models.locate import locate_model
 from ..models.pair import Verdict, judge
 from ..models.template import ChatTemplate
 from .events import ContextRole, Event, LoadProgress, ModelInfo
-from .footprint import BRANCHES, CPU_CHUNK, GPU_CHUNK, context_size, rows_of
+from .footprint import (
+    BRANCHES,
+    CPU_CHUNK,
+    GPU_CHUNK,
+    Machine,
+    context_size,
+    must_fit,
+    needed,
+    rows_of,
+)
 from .requests import LoadOptions
 
 Emit = Callable[[Event], None]
@@ -153,10 +162,18 @@ class PairLoader:
     """Loads one pair after another; a model that the next one has as well stays loaded, cache and all."""
 
     def __init__(
-        self, emit: Emit, cancelled: Cancelled, clock: Callable[[], float] = time.perf_counter
+        self,
+        emit: Emit,
+        cancelled: Cancelled,
+        clock: Callable[[], float] = time.perf_counter,
+        machine: Machine | None = None,
     ) -> None:
+        """Load on this machine, unless told what another one has."""
         self._emit, self._cancelled, self._clock = emit, cancelled, clock
+        self._machine = machine or Machine()
         self._models: dict[ContextRole, LoadedModel] = {}
+        self._bytes: dict[ContextRole, int] = {}
+        """What those loaded take of main memory."""
         self._pair: Pair | None = None
 
     def load(self, options: LoadOptions) -> Pair:
@@ -168,7 +185,7 @@ class PairLoader:
         Raises:
             ModelFileError: a file is no usable model.
             PairError: the draft cannot serve the target; no weights have been loaded.
-            LoadError: llama.cpp would not load them, or `cancelled` said so.
+            LoadError: there is too little memory, llama.cpp would not load them, or `cancelled` said so.
             TemplateError: the chat template cannot be compiled.
         """
         if self._pair is not None and self._pair.options == options and self._pair.unchanged:
@@ -186,23 +203,47 @@ class PairLoader:
             )
         template = template_of(target_header, options)
         size = context_size(options.ctx_size, target_header.train_context)
+        takes = self._fitting(in_main_memory(target_header, draft_header, options), options)
         # Vocabularies are megabytes of texts that nothing asks for any more.
         headers: dict[ContextRole, GgufHeader] = {"target": target_header.without_tokens()}
-        del target_header
         if draft_header is not None:
             headers["draft"] = draft_header.without_tokens()
-            del draft_header
-        self._load(options, size, headers)
+        del target_header, draft_header
+        self._load(options, size, headers, takes)
         self._pair = Pair(options, verdict, template, self._models["target"], self._models.get("draft"))
         return self._pair
 
     def close(self) -> None:
         """Free everything."""
         self._pair = None
+        self._bytes.clear()
         while self._models:
             self._models.popitem()[1].close()
 
-    def _load(self, options: LoadOptions, size: int, headers: dict[ContextRole, GgufHeader]) -> None:
+    def _fitting(self, headers: Sequence[GgufHeader], options: LoadOptions) -> dict[ContextRole, int]:
+        """What each takes of main memory, once it is sure that there is room.
+
+        Raises:
+            LoadError: there is not.
+        """
+        if not headers:
+            return {}
+        processor = self._machine.processor()
+        if options.memory_check:
+            # What is loaded now stays, or is freed first. As part of the sum it is part of the room.
+            room = self._machine.available() + sum(self._bytes.values())
+            must_fit(headers, options, processor, room)
+        roles: tuple[ContextRole, ...] = ("target", "draft")
+        estimates = needed(headers, options, processor)
+        return {role: one.total for role, one in zip(roles, estimates, strict=False)}
+
+    def _load(
+        self,
+        options: LoadOptions,
+        size: int,
+        headers: dict[ContextRole, GgufHeader],
+        takes: dict[ContextRole, int],
+    ) -> None:
         """Free what is not wanted, so that there is room, then load what is missing."""
         layers = {"target": options.gpu_layers, "draft": options.gpu_layers_draft}
         wanted = {
@@ -213,11 +254,13 @@ class PairLoader:
         ]
         for role in unwanted:
             self._models.pop(role).close()
+            self._bytes.pop(role, None)
         for role, header in headers.items():
             if role not in self._models:
                 self._models[role] = load_model(
                     role, header, wanted[role], options, self._emit, self._cancelled, self._clock
                 )
+                self._bytes[role] = takes.get(role, 0)
 
 
 def load_pair(
@@ -289,6 +332,18 @@ def load_model(
     context.pass_s = 0.0
     emit(LoadProgress(role, header.name, 1.0))
     return LoadedModel(recipe, header, model, context)
+
+
+def in_main_memory(
+    target: GgufHeader, draft: GgufHeader | None, options: LoadOptions
+) -> tuple[GgufHeader, ...]:
+    """What goes into main memory of a target and its draft: nothing where the target's layers do not."""
+    gpu = _has_gpu()
+    if gpu and options.gpu_layers != 0:
+        return ()
+    if draft is None or (gpu and options.gpu_layers_draft != 0):
+        return (target,)
+    return (target, draft)
 
 
 def template_of(target: GgufHeader, options: LoadOptions) -> ChatTemplate:

@@ -100,6 +100,13 @@ def add_model_options(parser: argparse.ArgumentParser, *, several: bool = False)
         "--chat-template", metavar=FILE, help="a jinja file in place of the model's own chat template"
     )
     group.add_argument("--log-file", metavar=FILE, help="where llama.cpp's log goes")
+    check = group.add_argument(
+        "--memory-check",
+        action=argparse.BooleanOptionalAction,
+        help="refuse models that would take more memory than is available; --no-memory-check loads them all "
+        "the same",
+    )
+    check.default = True  # set here, or argparse would write it behind the help
 
 
 def add_context_options(add: Callable[..., object]) -> None:
@@ -334,6 +341,7 @@ def load_options(parser: Parser, options: argparse.Namespace) -> LoadOptions:
         cache_type_v=options.cache_type_v,
         flash_attn=options.flash_attn,
         chat_template=template,
+        memory_check=options.memory_check,
     )
 
 

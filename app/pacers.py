@@ -158,7 +158,7 @@ class Pacers:
             kept = self._recall(_COSTS)
             with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
                 target_s = {int(size): float(seconds) for size, seconds in kept["target_s"].items()}
-                if 1 in target_s:
+                if 1 in target_s and min(target_s.values()) > 0.0:
                     self._measured = MeasuredCosts(target_s, kept["draft_s"])
                     return self._measured
             draft = self._pair.draft.context if self._pair.draft else None

@@ -69,3 +69,5 @@ class LoadOptions:
     flash_attn: Literal["auto", "on", "off"] = "auto"
     chat_template: str | None = None
     """The text of a jinja template that replaces the model's own."""
+    memory_check: bool = True
+    """Whether to refuse what would take more memory than is available."""

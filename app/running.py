@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import logging
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +14,7 @@ from .engine import Engine
 from .events import Ask, Event, Failed, Finished, Load, Loaded, LoadProgress, PrefillProgress, Progress
 from .exit_codes import DONE, FAILED, INTERRUPTED, UNUSABLE
 from .interrupt import Interrupt
+from .log_file import log_to
 from .remembered import Remembered, default_path
 from .reporting import answer_json, figures
 from .requests import AnswerOptions, LoadOptions, Turn
@@ -35,7 +35,7 @@ def run_once(
 ) -> int:
     """Load, answer, report; returns the exit code."""
     if log_file is not None:
-        logging.basicConfig(level=logging.INFO, filename=log_file, format="%(asctime)s %(message)s")
+        log_to(log_file)
     with contextlib.suppress(AttributeError):
         # An answer may hold what a terminal cannot write.
         cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="replace")
@@ -70,8 +70,8 @@ def run_once(
         if finished.reason == "cancelled":
             return INTERRUPTED
         return FAILED if verification is not None and not verification.explained else DONE
-    except BrokenPipeError:
-        raise  # the reader of the answer has left: whoever runs the command line ends quietly
+    except OSError:
+        raise  # the answer cannot be written: whoever runs the command line knows what to say
     except Exception as error:
         if debug:
             raise

@@ -54,7 +54,9 @@ def test_decoding_knows_no_model_no_screen_and_no_database(path: Path):
     allowed = (
         "specchat.app.decoding",
         "numpy",
+        "specchat.models.errors",
         "collections",
+        "contextlib",
         "dataclasses",
         "typing",
         "statistics",

@@ -29,6 +29,16 @@ def main() -> int:
         # Whoever read the output has left; what Python would still flush has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return FAILED
+    except OSError as error:
+        from ..app.exit_codes import FAILED
+
+        if "--debug" in sys.argv:
+            raise
+        # Mostly the output: its disk is full. What Python would still flush is lost as well.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        where = f"{error.filename}: " if error.filename else "what was to be printed could not be written: "
+        print(f"specchat: {where}{error.strerror or error}", file=sys.stderr)
+        return FAILED
 
 
 def _open_chat(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from ..app.events import Ask, Finished, Loaded
@@ -35,8 +36,8 @@ class ReadPrompt:
 class Session:
     """What has been said, what the next answer is made with, and what the engine is doing.
 
-    Every message is saved as soon as it is there. Where it cannot be, the conversation goes on unsaved and
-    `trouble` says why.
+    Every message is saved as soon as it is there. Where it cannot be, the conversation goes on unsaved,
+    `trouble` says why, and it is saved with the next message that can be.
     """
 
     def __init__(
@@ -98,8 +99,6 @@ class Session:
         if self.editing is not None:
             del self.messages[self.editing :]
             self.editing = None
-        if self.conversation is None:
-            self.conversation = self._saved(lambda: self.history.begin(self.system))
         self._add("user", prompt, record=record)
         return self._begin()
 
@@ -155,6 +154,8 @@ class Session:
                     whole.id, whole.text, whole.token_ids, whole.mark, dict(whole.record)
                 )
             )
+        else:
+            self._catch_up()
         return True
 
     def finished(self, event: Finished) -> bool:
@@ -266,6 +267,7 @@ class Session:
         mark: str = "",
         record: dict[str, Any] | None = None,
     ) -> None:
+        self._catch_up()
         parent = self.messages[-1].id if self.messages else None
         conversation = self.conversation
         saved: int | None = None
@@ -280,6 +282,28 @@ class Session:
             self._unsaved -= 1
             saved = self._unsaved
         self.messages.append(Message(saved, parent, role, text, token_ids, mark, self._clock(), record or {}))
+
+    def _catch_up(self) -> None:
+        """Save what is in view and could not be saved before, up to the first that still cannot be."""
+        if self.conversation is None:
+            self.conversation = self._saved(lambda: self.history.begin(self.system))
+        conversation, parent = self.conversation, None
+        if conversation is None:
+            return
+        for place, message in enumerate(self.messages):
+            if message.id < 0:
+                saved = self._saved(partial(self._keep, conversation, parent, message))
+                if saved is None:
+                    return
+                self.messages[place] = replace(message, id=saved, parent=parent)
+            parent = self.messages[place].id
+
+    def _keep(self, conversation: int, parent: int | None, message: Message) -> int:
+        return self.history.add(
+            conversation, parent, message.role, message.text,
+            token_ids=message.token_ids, mark=message.mark, record=dict(message.record),
+            pair=str(message.record.get("pair", "")),
+        )  # fmt: skip
 
     def _saved(self, write: Callable[[], Result]) -> Result | None:
         try:

@@ -153,7 +153,7 @@ class AdaptivePacing:
     def observe(self, done: Round, verified: Sequence[Distribution]) -> None:
         """Learn what the round cost and what its draft was worth."""
         learned = self._learned
-        if done.target_s:
+        if done.took_a_pass:
             learned.costs.observe_target(1 + done.proposed, done.target_s)
             decided = len(done.emitted) + (done.finish == "stop")
             seconds = learned.costs.spent(1 + done.proposed, len(self._seen), done.target_s + done.draft_s)

@@ -54,8 +54,8 @@ class Learned:
             KeyError, TypeError, ValueError: the state is none of this version's.
         """
         target_s = {int(size): float(seconds) for size, seconds in state["target_s"].items()}
-        if 1 not in target_s:
-            raise ValueError("the cost of a plain pass is missing")
+        if 1 not in target_s or min(target_s.values()) <= 0.0:
+            raise ValueError("the cost of a plain pass is missing, or one is none")
         learned = Learned(Costs(target_s, float(state["draft_s"])))
         for array, kept in zip(learned._arrays, state["arrays"], strict=True):
             values = np.asarray(kept, np.float64)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
+from ...models.errors import PassError
 from .acceptance import Rule, speculative
 from .pacing import Pacing
 from .passes import Passes
@@ -31,6 +32,10 @@ def generate(
     have observed all of it. When a round is yielded, and when the generator ends or is closed in whatever
     way, both caches hold what was accepted and nothing else; the newest token is in neither until the next
     pass, and an end-of-generation token, or what was drafted after one, in neither ever.
+
+    Raises:
+        PassError: the target would not run a pass, or its cache does not hold the text: it was lost where
+            it had to be cut back. What was yielded stands.
     """
     text = list(prompt)
     settled = len(text)  # tokens that no failure can take back
@@ -45,6 +50,8 @@ def generate(
                 finish = "context"
             elif max_tokens is not None and emitted_count >= max_tokens:
                 finish = "length"
+            elif len(target.tokens) != len(text) - 1:
+                raise PassError("llama.cpp lost what the context held: ask again, and it is read anew")
             # A pass over the newest token and k drafted ones fills k + 1 cells and gives up to k + 1 tokens.
             limit = target.size - len(text) if finish is None else 0
             if max_tokens is not None:

@@ -76,8 +76,9 @@ class Baseline:
 
     def observe(self, done: Round) -> None:
         """Take a round into account if it was plain."""
-        if done.proposed == 0 and done.target_s:
-            self._seconds.append(done.wall_s - done.draft_s)
+        seconds = done.wall_s - done.draft_s
+        if done.proposed == 0 and done.took_a_pass and seconds > 0.0:
+            self._seconds.append(seconds)
 
     @property
     def seconds_per_token(self) -> float | None:

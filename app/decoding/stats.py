@@ -45,6 +45,11 @@ class Round:
     finish: FinishReason | None
     """Why this was the last round, if it was."""
 
+    @property
+    def took_a_pass(self) -> bool:
+        """Whether the target ran; an answer that ends for another reason than its text ends without."""
+        return self.finish in (None, "stop")
+
 
 @dataclass(frozen=True)
 class AnswerStats:
@@ -114,7 +119,7 @@ class Tally:
     def add(self, done: Round, plain_s: float | None = None) -> None:
         """Take one more round into account, and what a plain token costs now, in seconds, if known."""
         self._state, self._reason = done.state, done.reason
-        if not done.target_s:  # an end that took no pass
+        if not done.took_a_pass:
             return
         self._passes += 1
         self._plain_passes += done.proposed == 0
@@ -161,7 +166,7 @@ class Tally:
         if self._plain_s > 0.0:
             baseline_tokens_per_second = self._plain_tokens / self._plain_s
         rate = None
-        if self._decided > self._first_count:
+        if self._decided > self._first_count and self._decoded_s > self._first_s:
             rate = (self._decided - self._first_count) / (self._decoded_s - self._first_s)
         return AnswerStats(
             ttft_s=self._ttft_s,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...app.clocks import date_and_time
 from ...app.exporting import export_json, export_markdown, file_name
 from ...app.history import Conversation, HistoryError
+from ...app.new_file import write_new
 from ..actions import CommandError
 from ..screens.picker import Choice, Picked, Picker
 from ..transcript.ink import printable
@@ -123,7 +124,7 @@ def open_conversation(app: SpecchatApp, conversation: int, message: int | None =
 
 
 def _choice(each: Conversation) -> Choice:
-    when = datetime.fromtimestamp(each.updated).strftime("%Y-%m-%d %H:%M")
+    when = date_and_time(each.updated)
     messages = f"{each.turns} message{'' if each.turns == 1 else 's'}"
     return Choice((each.id, None), each.title or "untitled", f"{when} · {messages} · {each.pair or '-'}")
 
@@ -219,8 +220,7 @@ def export(app: SpecchatApp, argument: str | None) -> None:
     text = (export_json if kind == "json" else export_markdown)(conversation, session.messages)
     path = Path(rest).expanduser() if rest else Path.cwd() / file_name(conversation.title, f".{kind}")
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+        write_new(path, text)
     except FileExistsError:
         app.say(f"{path} is there already; name another file: /export {kind} FILE", "error")
     except OSError as error:
