@@ -11,6 +11,7 @@ from typing import NamedTuple
 from .derived import Origin
 from .errors import ModelFileError
 from .gguf_layout import TOKENS_KEY, Layout, damaged, read_layout, shown
+from .loadable import refuse_unloadable
 from .shape import Shape, shape_of
 from .tensors import TensorGroup, block_of, grouped, type_name
 
@@ -120,6 +121,9 @@ def read_header(path: str | Path, *, weights: bool = True) -> GgufHeader:
             raise ModelFileError(f"{shown(path)} holds a vocabulary and no weights; download the whole model")
         for layout in layouts:
             _refuse_cut_off_weights(layout)
+    vocabulary = _vocabulary(path, metadata)
+    if weights:
+        refuse_unloadable(layouts, vocabulary)
     return GgufHeader(
         path=path,
         size_bytes=sum(layout.size_bytes for layout in layouts),
@@ -132,7 +136,7 @@ def read_header(path: str | Path, *, weights: bool = True) -> GgufHeader:
         train_context=metadata.number(f"{architecture}.context_length"),
         block_count=metadata.number(f"{architecture}.block_count"),
         embedding_length=metadata.number(f"{architecture}.embedding_length"),
-        vocabulary=_vocabulary(path, metadata),
+        vocabulary=vocabulary,
         chat_template=metadata.text("tokenizer.chat_template") or None,
         parts=len(layouts),
         author=_one_line(metadata.text("general.author")),
