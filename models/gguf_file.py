@@ -164,7 +164,10 @@ class _Metadata:
         return value
 
     def number(self, key: str) -> int:
-        return self.number_or_none(key) or 0
+        number = self.number_or_none(key) or 0
+        if number < 0:
+            raise damaged(self._path, f"its key {key!a} is below zero")
+        return number
 
     def number_or_none(self, key: str) -> int | None:
         value = self._values.get(key)
@@ -184,9 +187,10 @@ class _Metadata:
         if count > _MOST_LAYERS:
             raise damaged(self._path, f"it claims {count:,} layers")
         if not isinstance(value, tuple):
-            number = self.number_or_none(key)
-            return (default if number is None else number,) * count
+            return (self.number(key) if key in self._values else default,) * count
         numbers = tuple(entry for entry in value if isinstance(entry, int))
+        if min(numbers, default=0) < 0:
+            raise damaged(self._path, f"its key {key!a} has a number below zero")
         return (*numbers, *(default,) * (count - len(numbers)))[: max(0, count)]
 
     def flag(self, key: str, default: bool) -> bool:

@@ -6,7 +6,7 @@ Each rule is an assertion of llama.cpp's own, or a crash that was seen, so none 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Protocol
@@ -46,6 +46,10 @@ _WHOLE_ROTATION = {
     *("qwen3vl", "qwen3vlmoe", "seed_oss", "smallthinker", "smollm3", "starcoder2", "talkie", "xverse"),
 }
 """Architectures that llama.cpp runs only where all of a head is rotated."""
+
+_FUSED = {"phi3"}
+"""Architectures of which llama.cpp misses a layer's matrices for queries, keys and values only when they are
+to be used."""
 
 _F32 = 0
 _NO_WEIGHTS = {9, 15, 24, 25, 26, 27, 28}
@@ -96,6 +100,11 @@ def refuse_unloadable(layouts: Sequence[Layout], vocabulary: Vocabulary) -> None
     for layout in layouts:
         for tensor in layout.tensors:
             _refuse_type(layout.path, tensor)
+    if keys.architecture in _FUSED:
+        names = {tensor.name for layout in layouts for tensor in layout.tensors}
+        reason = _attention(names, keys.number("block_count"))
+        if reason is not None:
+            raise damaged(layouts[0].path, reason)
 
 
 class _Keys:
@@ -178,7 +187,7 @@ def _heads(keys: _Keys) -> str | None:
         (key, rotated),
         (keys.number("attention.key_length_swa", key), keys.number("rope.dimension_count_swa", rotated)),
     ):
-        if not 0 <= turned <= windowed or turned % 2:
+        if not 0 < turned <= windowed or turned % 2:
             return f"it rotates {turned:,} of the {windowed:,} values of a head"
     return None
 
@@ -214,6 +223,14 @@ def _around_texts(vocabulary: Vocabulary) -> str | None:
     ):
         if added and token is None:
             return f"it adds {name} to every text and has no such token"
+    return None
+
+
+def _attention(names: Collection[str], layers: int) -> str | None:
+    for layer in range(layers):
+        parts = {part for part in ("qkv", "q", "k", "v") if f"blk.{layer}.attn_{part}.weight" in names}
+        if "qkv" not in parts and len(parts) < 3:
+            return f"the layer {layer} has no matrices for its attention"
     return None
 
 
