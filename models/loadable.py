@@ -6,7 +6,7 @@ Each rule is an assertion of llama.cpp's own, or a crash that was seen, so none 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Protocol
@@ -100,11 +100,10 @@ def refuse_unloadable(layouts: Sequence[Layout], vocabulary: Vocabulary) -> None
     for layout in layouts:
         for tensor in layout.tensors:
             _refuse_type(layout.path, tensor)
-    if keys.architecture in _FUSED:
-        names = {tensor.name for layout in layouts for tensor in layout.tensors}
-        reason = _attention(names, keys.number("block_count"))
-        if reason is not None:
-            raise damaged(layouts[0].path, reason)
+    shapes = {tensor.name: tensor.shape for layout in layouts for tensor in layout.tensors}
+    reason = _attention(keys, shapes) or _keys_and_values(keys, shapes)
+    if reason is not None:
+        raise damaged(layouts[0].path, reason)
 
 
 class _Keys:
@@ -112,6 +111,7 @@ class _Keys:
 
     def __init__(self, layout: Layout) -> None:
         self.values = layout.values
+        self.names = {*layout.values, *layout.array_lengths}
         self.architecture = str(layout.values.get("general.architecture"))
 
     def numbers(self, key: str) -> tuple[int, ...]:
@@ -128,12 +128,14 @@ class _Keys:
     def items(self) -> Iterable[tuple[str, Value]]:
         """All the architecture's keys."""
         start = f"{self.architecture}."
-        return ((key.removeprefix(start), value) for key, value in self.values.items() if key.startswith(start))
+        return (
+            (key.removeprefix(start), value) for key, value in self.values.items() if key.startswith(start)
+        )
 
 
 def _names(keys: _Keys) -> str | None:
     # Read as far as the first zero byte, such a name is none.
-    if any(name.startswith("\0") for name in keys.values):
+    if any(name.startswith("\0") for name in keys.names):
         return "one of its keys has no name"
     return None
 
@@ -200,10 +202,13 @@ def _epsilons(keys: _Keys) -> str | None:
 
 
 def _tokens(vocabulary: Vocabulary) -> str | None:
-    tokens = set(vocabulary.tokens)
-    if len(tokens) < len(vocabulary.tokens) or b"" in tokens:
-        # llama.cpp gives an empty token a text by its number.
-        texts = [token or f"[EMPTY_{index}]".encode() for index, token in enumerate(vocabulary.tokens)]
+    # llama.cpp reads a token as far as its first zero byte.
+    ends = any(b"\0" in token for token in vocabulary.tokens)
+    listed = tuple(token.partition(b"\0")[0] for token in vocabulary.tokens) if ends else vocabulary.tokens
+    tokens = set(listed)
+    if len(tokens) < len(listed) or b"" in tokens:
+        # An empty token is given a text by its number.
+        texts = [token or f"[EMPTY_{index}]".encode() for index, token in enumerate(listed)]
         twice = next((text for text, count in Counter(texts).items() if count > 1), None)
         if twice is not None:
             return f"the token {twice[:60].decode('utf-8', 'replace')!a} comes twice in its vocabulary"
@@ -226,11 +231,26 @@ def _around_texts(vocabulary: Vocabulary) -> str | None:
     return None
 
 
-def _attention(names: Collection[str], layers: int) -> str | None:
-    for layer in range(layers):
-        parts = {part for part in ("qkv", "q", "k", "v") if f"blk.{layer}.attn_{part}.weight" in names}
+def _attention(keys: _Keys, shapes: Mapping[str, tuple[int, ...]]) -> str | None:
+    if keys.architecture not in _FUSED:
+        return None
+    for layer in range(keys.number("block_count")):
+        parts = {part for part in ("qkv", "q", "k", "v") if f"blk.{layer}.attn_{part}.weight" in shapes}
         if "qkv" not in parts and len(parts) < 3:
             return f"the layer {layer} has no matrices for its attention"
+    return None
+
+
+def _keys_and_values(keys: _Keys, shapes: Mapping[str, tuple[int, ...]]) -> str | None:
+    # What a list says of each layer is used for all where some of llama.cpp's architectures are loaded.
+    heads, counts = keys.number("attention.head_count"), keys.numbers("attention.head_count_kv")
+    if keys.architecture not in _SAME_HEADS or len(counts) < 2 or heads == 0:
+        return None
+    length = keys.number("attention.key_length", keys.number("embedding_length") // heads)
+    for layer, count in enumerate(counts):
+        rows = shapes.get(f"blk.{layer}.attn_k.weight", ())[1:2]
+        if rows and rows[0] != count * length:
+            return f"the layer {layer} has {rows[0]:,} rows for {count:,} heads of {length:,} values"
     return None
 
 

@@ -133,7 +133,9 @@ def header_bytes(header: Header) -> bytes:
             size = offset
         count = len(tensor.shape) if tensor.dimensions is None else tensor.dimensions
         parts.append(struct.pack("<Q", len(tensor.name)) + tensor.name)
-        parts.append(struct.pack(f"<I{len(tensor.shape)}QIQ", count, *tensor.shape, tensor.kind, stated % _ALL))
+        parts.append(
+            struct.pack(f"<I{len(tensor.shape)}QIQ", count, *tensor.shape, tensor.kind, stated % _ALL)
+        )
     length = sum(map(len, parts))
     parts.append(bytes(_aligned(length, min(header.alignment, 1 << 16)) - length))
     data = header.data
@@ -196,12 +198,33 @@ NUMBERS = (
 )
 FRACTIONS = (0.0, -0.0, -1.0, 1e-30, 1e30, float("inf"), float("-inf"), float("nan"), 0.5, 3.4e38)
 TEXTS = (
-    *(b"", b" ", b"\0", b"a\0b", b"\xff\xfe\xfd", b"\x1b]8;;http://x\x07", b"\x1b[2J", b"x\ny", b"\xc2\x9b31m"),
+    *(
+        b"",
+        b" ",
+        b"\0",
+        b"a\0b",
+        b"\xff\xfe\xfd",
+        b"\x1b]8;;http://x\x07",
+        b"\x1b[2J",
+        b"x\ny",
+        b"\xc2\x9b31m",
+    ),
     *("\u202eevil".encode(), "\u200b".encode() * 300, b"A" * 5000, b"%s%n%d", b"{{ x", b"<0x0A>", b"<0xZZ>"),
     *(b"llama", b"gpt2", b"bert", b"t5", b"rwkv", b"plamo2", b"gemma4", b"no_vocab", b"none", b"whitespace"),
     *(b"hybriddna", b"default", b"llama-bpe", b"gpt-2", b"qwen2", b"kimi-k2", b"bogus", b"phi-3", b"chatml"),
-    *(b"linear", b"yarn", b"longrope", b"qwen2", b"qwen3", b"qwen3moe", b"gemma", b"gemma3", b"mamba", b"phi3"),
-    *(b"falcon", b"gpt2", b"deepseek2", b"rwkv6", b"granite", b"jamba", b"lfm2", b"clip", b"minicpm"),
+    *(
+        b"linear",
+        b"yarn",
+        b"longrope",
+        b"qwen2",
+        b"qwen3",
+        b"qwen3moe",
+        b"gemma",
+        b"gemma3",
+        b"mamba",
+        b"phi3",
+    ),
+    *(b"falcon", b"gpt2", b"deepseek2", b"rwkv6", b"granite", b"jamba", b"lfm2", b"clip", b"phi3"),
     *(b"model", b"adapter", b"mmproj", b"</s>", b"<s>", b"<unk>", b"<|im_end|>", b"<|endoftext|>"),
 )
 _KEYS_OF_AN_ARCHITECTURE = (
@@ -418,7 +441,14 @@ def change_bytes(draw: random.Random, content: bytes) -> bytes:
 
 
 Change = Callable[[random.Random, Header], Header]
-_CHANGES: tuple[Change, ...] = (change_key, change_key, change_key, change_tensor, change_tensor, change_counts)
+_CHANGES: tuple[Change, ...] = (
+    change_key,
+    change_key,
+    change_key,
+    change_tensor,
+    change_tensor,
+    change_counts,
+)
 
 
 @dataclass(frozen=True)

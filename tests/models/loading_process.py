@@ -42,7 +42,8 @@ class LoadingProcess:
     def load(self, path: Path) -> Outcome:
         """Give a file to llama.cpp."""
         process = self._process or self._start()
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         started = time.monotonic()
         process.stdin.write(f"{path}\n")
         process.stdin.flush()

@@ -116,7 +116,9 @@ def _tensors(kind: str, vocabulary: int, layers: int) -> list[tuple[str, tuple[i
                 for part, size in (("q", WIDTH), ("k", kv), ("v", kv))
             ]
         if kind == "qwen2":
-            rows += [(f"{start}attn_{part}.bias", (size,)) for part, size in (("q", WIDTH), ("k", kv), ("v", kv))]
+            rows += [
+                (f"{start}attn_{part}.bias", (size,)) for part, size in (("q", WIDTH), ("k", kv), ("v", kv))
+            ]
         if kind in ("qwen3", "gemma3"):
             rows += [(f"{start}attn_{part}_norm.weight", (_HEAD,)) for part in ("q", "k")]
         rows += [(f"{start}attn_output.weight", (WIDTH, WIDTH)), (f"{start}ffn_norm.weight", (WIDTH,))]

@@ -22,7 +22,7 @@ from tests.models.loading_process import loading_process
 from tests.models.small_models import ARCHITECTURES, write_small_model
 
 CASES, AT_ONCE = 10_000, 2_500
-LOADED = 400
+LOADED = 250
 """Cases of which those that are read are given to llama.cpp."""
 MOST_SECONDS, MOST_BYTES = 1.0, 200 << 20
 HUNG_S = 60
@@ -43,7 +43,6 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
         write_small_model(folder / f"{kind}.gguf", kind, tokens=8, layers=1)
         for kind in ("llama", "llama-of-experts", "qwen2", "mamba")
     ]
-    paths.append(write_small_model(folder / "gemma3.gguf", "gemma3", layers=1))
     return Sound(bases_of(*paths), read_header(paths[0]))
 
 
@@ -89,7 +88,7 @@ def test_a_hostile_file_ends_in_a_verdict_or_in_one_line(tmp_path: Path, sound: 
             signal.alarm(HUNG_S)
             started = time.process_time()
             try:
-                read += examine(path, sound.header, inspects=seed % 25 == 0) is None
+                read += examine(path, sound.header, inspects=seed % 100 == 0) is None
             except Exception as error:
                 raise AssertionError(f"the case of seed {seed} ended in {error!r}") from error
             assert time.process_time() - started < MOST_SECONDS, f"seed {seed}"
@@ -97,13 +96,14 @@ def test_a_hostile_file_ends_in_a_verdict_or_in_one_line(tmp_path: Path, sound: 
 
 
 def test_a_file_cut_off_at_any_byte_of_its_header_is_refused_in_one_line(tmp_path: Path, sound: Sound):
-    base = sound.bases[0]
+    base = sound.bases[-1]
     whole = header_bytes(base)
     path = tmp_path / "cut.gguf"
     for length in range(len(whole) - len(base.data)):
         path.write_bytes(whole[:length])
         told = examine(path, sound.header)
-        assert told is not None and ("cut off" in told or "missing" in told or length < 4), length
+        assert told is not None, length
+        assert "cut off" in told or "missing" in told or length < 4, length
 
 
 def test_a_case_is_made_again_from_its_seed(sound: Sound):
@@ -138,12 +138,12 @@ def test_a_huge_list_is_passed_over_in_little_time_and_memory(tmp_path: Path):
     path = tmp_path / "huge.gguf"
     with path.open("wb") as file:
         file.write(b"GGUF" + struct.pack("<IQQ", 3, 0, 1))
-        file.write(struct.pack("<Q", 1) + b"k" + struct.pack("<IIQ", 9, 8, 4_000_000))
-        file.truncate(40_000_000)  # four million empty texts, and nothing of it on the disk
+        file.write(struct.pack("<Q", 1) + b"k" + struct.pack("<IIQ", 9, 8, 1_000_000))
+        file.truncate(10_000_000)  # a million empty texts, and nothing of it on the disk
 
     started = time.process_time()
     with bounded():
         signal.alarm(HUNG_S)
         with pytest.raises(Exception, match="names no architecture"):
             read_header(path)
-    assert time.process_time() - started < 5 * MOST_SECONDS
+    assert time.process_time() - started < 2 * MOST_SECONDS

@@ -9,7 +9,7 @@ import pytest
 
 from specchat.models.errors import ModelFileError
 from specchat.models.gguf_file import read_header
-from tests.models.hostile_headers import STRING, Header, Key, Scalar, bases_of, header_bytes
+from tests.models.hostile_headers import ARRAY, STRING, Header, Key, Scalar, bases_of, header_bytes
 from tests.models.small_models import ARCHITECTURES, write_small_model
 
 _U32, _SIGNED, _F32, _BOOL = 4, 5, 6, 7
@@ -23,12 +23,10 @@ def with_key(header: Header, name: str, value: Scalar, kind: int = _U32) -> Head
 
 def with_type(header: Header, name: str, kind: int) -> Header:
     assert any(tensor.name == name.encode() for tensor in header.tensors)
-    return replace(
-        header,
-        tensors=tuple(
-            replace(tensor, kind=kind) if tensor.name == name.encode() else tensor for tensor in header.tensors
-        ),
+    tensors = (
+        replace(tensor, kind=kind) if tensor.name == name.encode() else tensor for tensor in header.tensors
     )
+    return replace(header, tensors=tuple(tensors))
 
 
 def with_tokens(header: Header, change: dict[int, bytes]) -> Header:
@@ -103,6 +101,13 @@ def test_an_epsilon_that_is_none_is_refused(tmp_path: Path, sound: dict[str, Hea
     assert "its 'attention.layer_norm_rms_epsilon' is" in refusal(tmp_path, changed)
 
 
+def test_a_list_without_a_name_is_refused_as_well(tmp_path: Path, sound: dict[str, Header]):
+    listed = Key(b"\0scores", ARRAY, (0.0, 0.0), element=_F32)
+
+    told = refusal(tmp_path, replace(sound["llama"], keys=(*sound["llama"].keys, listed)))
+    assert "one of its keys has no name" in told
+
+
 def test_an_unknown_way_to_scale_positions_is_refused(tmp_path: Path, sound: dict[str, Header]):
     changed = with_key(sound["mamba"], "mamba.rope.scaling.type", b"\x1b[2Jx", STRING)
 
@@ -140,6 +145,16 @@ def test_a_layer_without_matrices_for_its_attention_is_refused(tmp_path: Path, s
     assert "the layer 1 has no matrices for its attention" in told
 
 
+def test_heads_of_a_layer_that_its_matrix_has_no_rows_for_are_refused(
+    tmp_path: Path, sound: dict[str, Header]
+):
+    of_layers = Key(b"llama.attention.head_count_kv", ARRAY, (2, 4))
+    keys = tuple(key for key in sound["llama-of-experts"].keys if key.name != of_layers.name)
+    changed = replace(sound["llama-of-experts"], keys=(*keys, of_layers))
+
+    assert "the layer 1 has 32 rows for 4 heads of 16 values" in refusal(tmp_path, changed)
+
+
 @pytest.mark.parametrize("key", ["context_length", "feed_forward_length", "attention.head_count_kv"])
 def test_a_count_below_zero_is_refused(tmp_path: Path, sound: dict[str, Header], key: str):
     assert "is below zero" in refusal(tmp_path, with_key(sound["llama"], f"llama.{key}", -1, _SIGNED))
@@ -149,6 +164,9 @@ def test_a_token_that_comes_twice_is_refused(tmp_path: Path, sound: dict[str, He
     twice = with_tokens(sound["qwen2"], {7: b"\x1bA", 9: b"\x1bA"})
     empty = with_tokens(sound["qwen2"], {7: b"", 9: b"[EMPTY_7]"})
 
+    ended = with_tokens(sound["qwen2"], {7: b"one\0two", 9: b"one\0three"})
+
+    assert "the token 'one' comes twice" in refusal(tmp_path, ended)
     assert r"the token '\x1bA' comes twice" in refusal(tmp_path, twice)
     assert "the token '[EMPTY_7]' comes twice" in refusal(tmp_path, empty)
 
