@@ -11,6 +11,7 @@ from typing import NamedTuple
 from .derived import Origin
 from .errors import ModelFileError
 from .gguf_layout import TOKENS_KEY, Layout, damaged, read_layout, shown
+from .loadable import refuse_unloadable
 from .shape import Shape, shape_of
 from .tensors import TensorGroup, block_of, grouped, type_name
 
@@ -120,6 +121,9 @@ def read_header(path: str | Path, *, weights: bool = True) -> GgufHeader:
             raise ModelFileError(f"{shown(path)} holds a vocabulary and no weights; download the whole model")
         for layout in layouts:
             _refuse_cut_off_weights(layout)
+    vocabulary = _vocabulary(path, metadata)
+    if weights:
+        refuse_unloadable(layouts, vocabulary)
     return GgufHeader(
         path=path,
         size_bytes=sum(layout.size_bytes for layout in layouts),
@@ -132,7 +136,7 @@ def read_header(path: str | Path, *, weights: bool = True) -> GgufHeader:
         train_context=metadata.number(f"{architecture}.context_length"),
         block_count=metadata.number(f"{architecture}.block_count"),
         embedding_length=metadata.number(f"{architecture}.embedding_length"),
-        vocabulary=_vocabulary(path, metadata),
+        vocabulary=vocabulary,
         chat_template=metadata.text("tokenizer.chat_template") or None,
         parts=len(layouts),
         author=_one_line(metadata.text("general.author")),
@@ -160,7 +164,10 @@ class _Metadata:
         return value
 
     def number(self, key: str) -> int:
-        return self.number_or_none(key) or 0
+        number = self.number_or_none(key) or 0
+        if number < 0:
+            raise damaged(self._path, f"its key {key!a} is below zero")
+        return number
 
     def number_or_none(self, key: str) -> int | None:
         value = self._values.get(key)
@@ -180,9 +187,10 @@ class _Metadata:
         if count > _MOST_LAYERS:
             raise damaged(self._path, f"it claims {count:,} layers")
         if not isinstance(value, tuple):
-            number = self.number_or_none(key)
-            return (default if number is None else number,) * count
+            return (self.number(key) if key in self._values else default,) * count
         numbers = tuple(entry for entry in value if isinstance(entry, int))
+        if min(numbers, default=0) < 0:
+            raise damaged(self._path, f"its key {key!a} has a number below zero")
         return (*numbers, *(default,) * (count - len(numbers)))[: max(0, count)]
 
     def flag(self, key: str, default: bool) -> bool:

@@ -182,9 +182,12 @@ class _Walk:
             return self.strings(count, keep)
         if kind not in _SCALARS:
             raise damaged(self.path, f"the key {_quoted(key)} is an array of the unknown type {kind}")
+        width = _SCALARS[kind].size
+        start = self.at
+        self.skip(count * width)
         if count <= _LONGEST_LIST and kind not in _FRACTIONS:
-            return tuple(int(self.number(_SCALARS[kind])) for _ in range(count))
-        self.skip(count * _SCALARS[kind].size)
+            form = f"<{count}{_SCALARS[kind].format[-1]}"
+            return tuple(int(number) for number in struct.unpack_from(form, self.data, start))
         return None
 
     def strings(self, count: int, keep: bool) -> tuple[bytes, ...] | None:
@@ -209,22 +212,27 @@ class _Walk:
         dimensions = self.u32()
         if dimensions > _MOST_DIMENSIONS:
             raise damaged(self.path, f"the tensor {_quoted(name)} has {dimensions:,} dimensions")
-        shape = tuple(self.u64() for _ in range(dimensions))
+        row = struct.Struct(f"<{dimensions}QIQ")
+        start = self.at
+        self.skip(row.size)
+        *shape, kind, offset = row.unpack_from(self.data, start)
         if prod(shape) >= 1 << 63:
-            raise damaged(self.path, f"the tensor {_quoted(name)} has the shape {shape}")
-        return name, shape, self.u32(), self.u64()
+            raise damaged(self.path, f"the tensor {_quoted(name)} has the shape {tuple(shape)}")
+        return name, tuple(shape), kind, offset
 
     def text(self) -> str:
         length = self.u64()
-        if length > _LONGEST_TEXT:
-            raise self.cut_off()
         start = self.at
-        self.skip(length)
+        if length > _LONGEST_TEXT or start + length > self.size:
+            raise self.cut_off()
+        self.at = start + length
         return self.data[start : self.at].decode("utf-8", "replace")
 
     def number(self, form: struct.Struct) -> bool | int | float:
         start = self.at
-        self.skip(form.size)
+        if start + form.size > self.size:
+            raise self.cut_off()
+        self.at = start + form.size
         return form.unpack_from(self.data, start)[0]
 
     def u32(self) -> int:

@@ -129,6 +129,7 @@ def test_figures_of_tiny_models_are_those_of_gguf_dump(
     extra = {
         "general.license": "mit", "general.author": "Somebody", "llama.attention.head_count": 4,
         "llama.attention.head_count_kv": 2, "llama.attention.key_length": 6,
+        "llama.attention.value_length": 6, "llama.rope.dimension_count": 6,
         "llama.rope.scaling.type": "yarn", "llama.rope.freq_base": 5000.0,
     }  # fmt: skip
     other = write_gguf(tmp_path / "other.gguf", extra=extra, template="{{ messages }}", add_eos=True)

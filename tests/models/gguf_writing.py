@@ -32,6 +32,8 @@ def write_gguf(
     extra: dict[str, Any] | None = None,
 ) -> Path:
     """A model whose one matrix has 8 x `rows` F32 values; no weights where `rows` is None."""
+    if kind == "llama":  # such a vocabulary has a token for every byte
+        tokens = (*tokens, *(f"<0x{byte:02X}>" for byte in range(256)))
     writer = gguf.GGUFWriter(path, architecture)
     if name is not None:
         writer.add_name(name)

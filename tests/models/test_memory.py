@@ -73,7 +73,8 @@ def cache_of(path: Path, **extra: object) -> int:
         "attention.head_count": 4, "attention.head_count_kv": 2, "attention.key_length": 8,
         "attention.value_length": 4, **{key.replace("__", "."): value for key, value in extra.items()},
     }  # fmt: skip
-    write_gguf(path, extra={f"llama.{key}": value for key, value in keys.items()})
+    # Keys and values may differ in length there.
+    write_gguf(path, architecture="mimo2", extra={f"mimo2.{key}": value for key, value in keys.items()})
     return cache_bytes(read_header(path), SETTINGS) // 512
 
 
