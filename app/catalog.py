@@ -138,13 +138,14 @@ def default_places(environment: Mapping[str, str], home: Path, extra_folders: Se
         Place("Ollama", named("OLLAMA_MODELS") or home / ".ollama/models", "ollama"),
         # Where Ollama runs as a service of the system, its models are its own user's.
         Place("Ollama", Path("/usr/share/ollama/.ollama/models"), "ollama"),
-        Place("derived by specchat", cache / "specchat/derived"),
-        Place("derived by specchat", home / "Library/Caches/specchat/derived"),
         Place("llama.cpp", named("LLAMA_CACHE") or cache / "llama.cpp"),
         Place("llama.cpp", home / "Library/Caches/llama.cpp"),
         *(Place("Jan", folder / jan) for folder in (data, home / ".config", mac_data)),
         *(Place("GPT4All", folder / "nomic.ai/GPT4All") for folder in (data, mac_data)),
         *(Place(shown(folder), folder) for folder in extra_folders),
+        # After the models that they were made from: they draft, and are no better for talking.
+        Place("derived by specchat", cache / "specchat/derived"),
+        Place("derived by specchat", home / "Library/Caches/specchat/derived"),
     ]
     with contextlib.suppress(ModelFileError):
         places.append(Place("demo", demo_model()))

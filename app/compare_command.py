@@ -65,7 +65,7 @@ def compare_command(
         interrupt.restore()
     if not comparison.answers:
         return _fail(parser, _nothing(interrupt), INTERRUPTED if interrupt.came() else FAILED)
-    if comparison.complete:
+    if comparison.complete and comparison.unrest is None:
         keep_recommendations(comparison, remembered)
     if options.json:
         print(json.dumps(as_json(comparison), ensure_ascii=False, allow_nan=False), flush=True)
@@ -129,14 +129,15 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
 
 def as_text(comparison: Comparison) -> str:
     """The comparison for a person, in 80 columns: what to use, the tables, and whether texts are the same."""
-    lines: list[RenderableType] = []
+    lines: list[RenderableType] = [Text(comparison.unrest)] if comparison.unrest else []
     for one in comparison.recommendations:
         lines += [Text(one.sentence), *(Text(f"  {other}") for other in one.others)]
     lines += [Text(), tables(comparison.contenders, comparison.rows)]
     settings = comparison.settings
     said = f"{len(comparison.answers)} answers of up to {settings['tokens_per_answer']} tokens at "
     said += f"temperature {settings['temperature']:g} in {comparison.seconds:.0f} s; speed-ups are against "
-    said += "the plain answer to the same prompt beside it: the median, and the least and the largest."
+    said += "the plain answer to the same prompt beside it: the median, and the least and the largest, "
+    said += "none where nothing was drafted. Counted: by the passes alone, at what each cost beforehand."
     if not comparison.complete:
         said = f"Not all was measured. {said}"
     lines += [Text(), Text(said), *map(Text, texts(comparison))]

@@ -28,6 +28,7 @@ from .pass_costs import Costs, spent, sweep_costs
 from .recommending import recommend
 from .remembered import Remembered
 from .requests import AnswerOptions, Turn
+from .unrest import unrest
 
 _USED = 0.97
 """Of the time limit: a pass that is under way cannot be stopped, and a report has to be written."""
@@ -144,12 +145,13 @@ class _Comparing:
                 *devices(self._wanted.load.gpu_layers), f"{os.cpu_count()} processors", platform.machine(),
             ),
             build=build(),
-            settings={**self._settings, "ended": list(self._endings)},
+            settings={**self._settings, "answers": len(self._answers), "ended": list(self._endings)},
             contenders=contenders,
             rows=rows,
             costs=costs,
             answers=tuple(self._answers),
             recommendations=recommend(contenders, rows, costs),
+            unrest=unrest(rows, costs),
             complete=bool(contenders) and whole and "interrupted" not in self._endings,
             seconds=self._clock() - self._started,
         )  # fmt: skip
@@ -180,8 +182,12 @@ class _Comparing:
         budget_s = min(_COSTS_MOST_S, _COSTS_SHARE * self._left_s())
         drafts = [draft.context for draft in bench.drafts]
         costs = sweep_costs(bench.target.context, drafts, self._clock, budget_s, self._stopped)
+        if costs is None:
+            return None
         taking_part: list[Contestant] = []
         for contestant in bench.contestants:
+            if self._stopped():
+                return None
             obstacle = contestant.prepare(wanted.options.drafting)
             if obstacle is None:
                 taking_part.append(contestant)

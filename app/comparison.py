@@ -78,7 +78,8 @@ class Row:
     """`None` is all kinds together, each weighed alike."""
     tokens_per_second: Spread | None
     speedup: Spread | None
-    """Against the same target's plain answer to the same prompt beside it; `None` for plain decoding."""
+    """Against the same target's plain answer to the same prompt beside it. `None` for plain decoding, and
+    where nothing was drafted: that was plain decoding, too, and counts as 1 among all kinds."""
     counted_speedup: Spread | None
     ttft_s: Spread | None
     tokens_per_pass: float | None
@@ -138,6 +139,8 @@ class Comparison:
     """Whether every contender answered a prompt of every kind, and nobody stopped it before it was done."""
     seconds: float
     """How long it took."""
+    unrest: str | None = None
+    """What says that the machine was not at rest, so that no figure is to be trusted; else `None`."""
 
 
 def rows_of(contenders: Sequence[Contender], answers: Sequence[Answered]) -> tuple[Row, ...]:
@@ -188,6 +191,8 @@ def _row(answers: Sequence[Answered], plain_rates: Sequence[float | None]) -> Ro
         tokens_per_second=Spread.of([rate for rate in rates if rate]),
         speedup=Spread.of(
             [rate / plain for rate, plain in zip(rates, plain_rates, strict=True) if rate and plain]
+            if any(one.drafted for one in stats)
+            else []
         ),
         counted_speedup=Spread.of([one.counted_speedup for one in answers if one.counted_speedup]),
         ttft_s=Spread.of([one.ttft_s for one in stats if one.ttft_s is not None]),
@@ -205,7 +210,9 @@ def _together(rows: Sequence[Row], answers: Sequence[Answered]) -> Row:
         contender=rows[0].contender,
         kind=None,
         tokens_per_second=_weighed_alike([row.tokens_per_second for row in rows]),
-        speedup=_weighed_alike([row.speedup for row in rows]),
+        speedup=_weighed_alike([row.speedup or _AS_PLAIN for row in rows])
+        if any(row.speedup for row in rows)
+        else None,
         counted_speedup=_weighed_alike([row.counted_speedup for row in rows]),
         ttft_s=_weighed_alike([row.ttft_s for row in rows]),
         tokens_per_pass=_tokens_per_pass([one.stats for one in answers]),
@@ -214,6 +221,9 @@ def _together(rows: Sequence[Row], answers: Sequence[Answered]) -> Row:
         accepted_by_position=_added([row.accepted_by_position for row in rows]),
         tested_by_position=_added([row.tested_by_position for row in rows]),
     )
+
+
+_AS_PLAIN = Spread(1.0, 1.0, 1.0, 0)
 
 
 def _weighed_alike(kinds: Sequence[Spread | None]) -> Spread | None:

@@ -271,7 +271,12 @@ def add_compare_options(parser: argparse.ArgumentParser) -> None:
         metavar=FILE,
         help="your own prompts: texts between lines of ---, or JSON lines with kind and prompt",
     )
-    group.add_argument("--kinds", nargs="+", metavar="KIND", help="only these kinds of prompt")
+    group.add_argument(
+        "--kinds",
+        nargs="+",
+        metavar="KIND",
+        help="only these kinds of prompt (built in: code, json, edit, explanation, story)",
+    )
     group.add_argument(
         "--repeats",
         type=_count,

@@ -13,6 +13,7 @@ from ..models.gguf_layout import shown
 from .comparison import Comparison, Contender, PassCosts, Recommendation, Row, plain_beside
 from .events import ModelInfo
 from .remembered import Remembered
+from .unrest import falling
 
 GAIN = 1.03
 """A gain is one that every measurement shows, by more than this; a loss likewise."""
@@ -41,7 +42,7 @@ def recommend(
             for index in range(len(contenders))
             if index != plain and plain_beside(contenders, index) == plain
         ]
-        measured = [one for one in judged if one.overall is not None]
+        measured = [one for one in judged if one.rows]
         if measured:
             cost = next((one for one in costs if one.target == contenders[plain].target), None)
             told.append(_recommended(contenders[plain].target, measured, cost))
@@ -113,8 +114,8 @@ class _Judged:
 
     @property
     def median(self) -> float:
-        """Of all kinds together."""
-        return self.overall.median if self.overall else 0.0
+        """Of all kinds together; of what drafted nothing that of plain decoding, which it was."""
+        return self.overall.median if self.overall else 1.0
 
     @property
     def pays(self) -> bool:
@@ -150,6 +151,8 @@ def _recommended(target: ModelInfo, judged: Sequence[_Judged], costs: PassCosts 
 
 def _other(one: _Judged, best: _Judged | None = None) -> str:
     """How a contender did that is not recommended."""
+    if one.overall is None:
+        return f"{one.called} drafted nothing here: it did not promise to pay."
     if one.median < 1 / GAIN and any(map(_loses, one.kinds)):
         return (
             f"{one.called} is slower than plain here, {one.median:.2f}x on the whole: {_by_kind(one.rows)}."
@@ -158,8 +161,13 @@ def _other(one: _Judged, best: _Judged | None = None) -> str:
     if best is not None and one.pays and one.median > best.median:
         more = (one.contender.memory_bytes - best.contender.memory_bytes) / 1e6
         said += f"; hardly faster than {best.called}, and takes {more:,.0f} MB more"
-    if any(row.speedup and row.speedup.low > GAIN and not _gains(row) for row in one.kinds):
-        said += "; faster by the clock but not by its passes: measure again on a machine at rest"
+    only_by_clock = [
+        row.kind
+        for row in one.kinds
+        if row.speedup and row.speedup.low > GAIN and not _gains(row) and row.kind
+    ]
+    if only_by_clock:
+        said += f"; on {_listed(only_by_clock)} faster by the clock, but not by its passes"
     return f"{said}."
 
 
@@ -168,8 +176,13 @@ def _by_kind(rows: Sequence[Row]) -> str:
     gains: list[tuple[float, str]] = []
     even: list[str] = []
     losses: list[tuple[float, str]] = []
+    undrafted: list[str] = []
     for row in rows:
-        if row.kind is None or row.speedup is None:
+        if row.kind is None:
+            continue
+        if row.speedup is None:
+            if row.tokens_per_second is not None:
+                undrafted.append(row.kind)
             continue
         if _gains(row):
             gains.append((-row.speedup.median, f"{row.speedup.median:.2f}x on {row.kind}"))
@@ -182,6 +195,8 @@ def _by_kind(rows: Sequence[Row]) -> str:
         parts.append(f"no gain to speak of on {_listed(even)}")
     if losses:
         parts.append(f"slower on {_listed([said for _, said in sorted(losses)])}")
+    if undrafted:
+        parts.append(f"nothing drafted on {_listed(undrafted)}")
     return ", ".join(parts) or "nothing was measured"
 
 
@@ -207,15 +222,15 @@ def _why_plain(costs: PassCosts | None) -> str | None:
     """By the costs of passes: what a whole accepted draft would bring at the most."""
     if costs is None or 1 not in costs.target_s or _TYPICAL_PASS not in costs.target_s:
         return None
+    if falling(costs.target_s) is not None:
+        return None
     one = costs.target_s[1]
     several = costs.target_s[_TYPICAL_PASS] / one
-    said = f"A pass over {_TYPICAL_PASS} tokens costs {several:.1f} plain ones, "
     drafts = [seconds / one for seconds in costs.draft_s.values()]
-    if drafts:
-        cheapest = min(drafts)
-        ceiling = _TYPICAL_PASS / (several + (_TYPICAL_PASS - 1) * cheapest)
-        said += f"and a drafted token {cheapest:.2f}, so {_TYPICAL_PASS - 1} drafted tokens that all stand "
-        return said + f"give {ceiling:.2f}x."
+    drafted = min(drafts) if drafts else 0.0
+    ceiling = _TYPICAL_PASS / (several + (_TYPICAL_PASS - 1) * drafted)
+    drafting = f", and drafting each {drafted:.2f}" if drafts else ""
     return (
-        said + f"so {_TYPICAL_PASS - 1} looked-up tokens that all stand give {_TYPICAL_PASS / several:.2f}x."
+        f"Checking {_TYPICAL_PASS - 1} drafted tokens at once takes as long as {several:.1f} plain tokens"
+        f"{drafting}: even if all of them are right that gives {ceiling:.2f}x."
     )

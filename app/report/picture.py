@@ -68,6 +68,8 @@ def _said(comparison: Comparison) -> list[str]:
     """Under what conditions, and what to use, in lines."""
     lines = [f"{', '.join(comparison.machine) or NOT_MEASURED} · {comparison.date.replace('T', ' ')}"]
     lines[0] += f" · specchat compare, {duration_text(comparison.seconds)}"
+    if comparison.unrest:
+        lines.append(comparison.unrest)
     if not comparison.complete:
         lines.append(f"Incomplete: stopped after {len(comparison.answers)} answers.")
     for recommendation in comparison.recommendations:

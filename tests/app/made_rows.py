@@ -27,7 +27,7 @@ PLAIN, LOOKUP = contender("plain", "none"), contender("lookup", "lookup")
 def answered(
     contender: int, rate: float | None, kind: str = "code", prompt: int = 0, repeat: int = 0, **stats
 ) -> Answered:
-    figures = AnswerStats(tokens_per_second=rate, **stats)
+    figures = AnswerStats(tokens_per_second=rate, **{"drafted": 1, **stats})
     return Answered(contender, kind, prompt, figures, None, (), None, None, repeat)
 
 

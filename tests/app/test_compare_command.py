@@ -21,7 +21,7 @@ from tests.tiny_models import TinyPair, write_tiny_model
 
 KEYS = {
     "date", "machine", "build", "settings", "contenders", "rows", "costs", "answers", "recommendations",
-    "complete", "seconds",
+    "complete", "unrest", "seconds",
 }  # fmt: skip
 QUICK = ("-t", 1, "-c", 512, "-n", 12, "--repeats", 1, "--kinds", "code", "story")
 

@@ -64,8 +64,17 @@ def test_what_is_counted_in_tokens_is_added_up():
     assert (whole.accepted_by_position, whole.tested_by_position) == ((5, 1), (8, 4))
 
 
+def test_where_nothing_was_drafted_there_is_no_speed_up_and_it_counts_as_one():
+    answers = [answered(0, 1.0, "code"), answered(2, 4.0, "code", drafted=1)]
+    answers += [answered(0, 1.0, "story"), answered(2, 1.9, "story", drafted=0)]
+    rows = rows_of(CONTENDERS, answers)
+    assert found(rows, 2, "story").speedup is None
+    assert found(rows, 2, None).speedup == Spread(pytest.approx(2.0), 1.0, 4.0, 2)
+    assert found(rows_of(CONTENDERS, answers[2:]), 2, None).speedup is None
+
+
 def test_what_was_not_measured_is_none():
-    (kind, whole) = rows_of(CONTENDERS, [answered(2, None)])
+    (kind, whole) = rows_of(CONTENDERS, [answered(2, None, drafted=0)])
     for one in (kind, whole):
         assert (one.tokens_per_second, one.speedup, one.ttft_s, one.tokens_per_pass) == (None,) * 4
         assert one.acceptance_rate is None

@@ -74,13 +74,30 @@ def test_a_slow_moment_does_not_count(make):
     assert set(measured.target_s.values()) == {1.0}
 
 
-@pytest.mark.parametrize("budget_s", [0.0, 5.0, 11.0, 40.0])
-def test_there_is_one_sweep_at_least_and_more_where_they_fit(make, budget_s: float):
+@pytest.mark.parametrize("budget_s", [11.0, 23.0, 40.0, 1e9])
+def test_sweeps_are_made_as_long_as_they_fit(make, budget_s: float):
     clock = Watched()
     target = clock.watch(make(), lambda size: 1.0)
     sweep_costs(target, [], clock, budget_s)
     sweeps = clock.sizes.count(32) - 1  # the prompt's second chunk is of 32 tokens, too
-    assert sweeps == max(1, min(7, int(budget_s // 11)))
+    assert sweeps == min(7, int(budget_s // 11))
+
+
+@pytest.mark.parametrize(("budget_s", "sizes"), [(0.0, {1, 5}), (3.5, {1, 5, 2, 8})])
+def test_where_not_even_one_sweep_fits_the_sizes_that_tell_least_are_left_out(
+    make, budget_s: float, sizes: set[int]
+):
+    clock = Watched()
+    assert set(sweep_costs(clock.watch(make(), lambda size: 1.0), [], clock, budget_s).target_s) == sizes
+
+
+def test_it_can_be_stopped_at_any_pass(make):
+    clock = Watched()
+    target = clock.watch(make(), lambda size: 1.0)
+    assert sweep_costs(target, [], clock, 1e9, lambda: clock.now > 5.0) is None
+    assert clock.now <= 7.0
+    later = sweep_costs(target, [], clock, 1e9, lambda: clock.now > 25.0)
+    assert set(later.target_s) == {1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32}
 
 
 def test_a_small_context_is_measured_as_far_as_it_goes(make):

@@ -12,7 +12,7 @@ from ...app.requests import LoadOptions
 from ..actions import CommandError
 from ..screens.picker import Choice, Picked, Picker
 from ..side_by_side import Contender, as_loaded, lookup_alone, plain, with_draft
-from .models import draft_choices, measured_here, models_here, usable_draft
+from .models import as_listed, draft_choices, measured_here, models_here, usable_draft
 from .talk import when_loaded
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def compare(app: SpecchatApp, name: str | None) -> None:
     left = as_loaded(loaded, load, drafting)
     if name is not None:
         right = _named(app, load, name)
+        if left.drafting == right.drafting and left.load is None and right.load is None:
+            left = plain(drafting) if right != plain(drafting) else lookup_alone(drafting)
     else:
         right = lookup_alone(drafting) if left == plain(drafting) else plain(drafting)
 
@@ -74,6 +76,7 @@ def _named(app: SpecchatApp, load: LoadOptions, name: str) -> Contender:
         return plain(drafting)
     if name.lower() == LOOKUP:
         return lookup_alone(drafting)
+    name = as_listed(app, name)
     header = usable_draft(load.target, name)
     return with_draft(f"{header.name} {header.quantization}", replace(load, draft=name), drafting)
 

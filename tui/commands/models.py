@@ -41,7 +41,7 @@ def pick_target(app: SpecchatApp, name: str | None) -> None:
         app.incoming.hint("Esc stops the answer first")
         return
     if name is not None:
-        use_target(app, name)
+        use_target(app, as_listed(app, name))
         return
     found = models_here(app)
     here = {model.path.name for model in found}
@@ -99,7 +99,7 @@ def pick_draft(app: SpecchatApp, name: str | None) -> None:
         app.incoming.hint("a target comes first: F4")
         return
     if name is not None:
-        use_draft(app, None if name.lower() == "none" else name)
+        use_draft(app, None if name.lower() == "none" else as_listed(app, name))
         return
     target_path = session.loaded.target.path
     found = [model for model in models_here(app) if str(model.path) != target_path]
@@ -115,6 +115,11 @@ def pick_draft(app: SpecchatApp, name: str | None) -> None:
         app.call_from_thread(_show_drafts, app, choices)
 
     app.run_worker(look, thread=True, exit_on_error=False)
+
+
+def as_listed(app: SpecchatApp, name: str) -> str:
+    """The path of a model that is named as the lists show it; any other name as it is."""
+    return next((str(model.path) for model in models_here(app) if model.name == name), name)
 
 
 def measured_here(app: SpecchatApp) -> Advice | None:
@@ -266,7 +271,8 @@ def draft_choices(
     for row in best_first(rows):
         quantization, model = names[row.draft]
         facts = (
-            f"{quantization} · {figures.size(model.size_bytes)} ({row.share:.0%} of the target) · {row.text}"
+            f"{quantization} · {figures.size(model.size_bytes)} ({row.share:.0%} of the target), "
+            f"{model.place} · {row.text}"
         )
         path = str(row.draft.absolute())
         if advice is not None and path in advice.measured:
