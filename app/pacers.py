@@ -63,7 +63,7 @@ class Pacers:
         if self._pair.target.context.rollback == 0:
             return "this model cannot roll back, so drafts cannot be tested"
         if drafting.strict and not self._pair.target.model.drops_suffixes:
-            return "strict: what passes of a recurrent model round is not known"
+            return "how passes of a recurrent model round is not known, so --strict drafts nothing"
         if drafting.drafter == "model":
             if self._pair.draft is None:
                 return "no draft loaded"

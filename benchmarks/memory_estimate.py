@@ -44,6 +44,7 @@ def _grown_by(paths: tuple[Path, ...], options: LoadOptions) -> int:
             chunk=CPU_CHUNK,
             rows=rows_of(role),
             branches=BRANCHES if role == "target" and model.drops_suffixes else 1,
+            rollback=read_header(path).shape.rollback if role == "target" else 0,
             cache_type_k=options.cache_type_k,
             cache_type_v=options.cache_type_v,
             flash_attn=options.flash_attn,

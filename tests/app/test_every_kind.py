@@ -230,7 +230,9 @@ def test_strict_drafts_nothing_for_a_hybrid_and_says_why(tmp_path: Path):
     with driven(target) as engine:
         stats = engine.ask(HELLO, options(5, strict=True)).stats
         assert (stats.state, stats.drafted) == ("plain", 0)
-        assert stats.reason == "strict: what passes of a recurrent model round is not known"
+        assert (
+            stats.reason == "how passes of a recurrent model round is not known, so --strict drafts nothing"
+        )
 
 
 @pytest.mark.parametrize(
