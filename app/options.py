@@ -241,7 +241,9 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
         "ones here",
     )
     strict.default = drafting.strict  # set here, or argparse would write it behind the help
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    parser.add_argument(
+        "--debug", action="store_true", help="show tracebacks; reports of crashes hold what was said"
+    )
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:

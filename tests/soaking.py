@@ -220,7 +220,9 @@ class Soak:
         assert after is not None
         if before is not None:
             assert after.target is before.target
-            assert after.target.context.tokens == held
+            # Passes are timed after what a cache holds; one that is full makes room for them.
+            room = after.target.context.size - 2
+            assert after.target.context.tokens in (held, held[:room])
         self._load, self._session.loaded = load, self._last
         self.report.done["draft swapped"] += 1
 

@@ -29,6 +29,17 @@ def main() -> int:
         # Whoever read the output has left; what Python would still flush has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return FAILED
+    except Exception as error:
+        if "--debug" in sys.argv:
+            raise
+        from ..app.crash_report import unexpected
+        from ..app.exit_codes import FAILED
+
+        print(
+            f"specchat: {unexpected(error, 'the command line', debug=False, said=sys.argv[1:])}",
+            file=sys.stderr,
+        )
+        return FAILED
 
 
 def _open_chat(

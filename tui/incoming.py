@@ -60,6 +60,11 @@ class Incoming:
         """What the engine is doing for the conversation."""
         return self._session.phase
 
+    @property
+    def unfinished(self) -> str:
+        """What there is of the answer that is under way."""
+        return self._answer.text if self._answer is not None else ""
+
     def begin(self) -> None:
         """Show that nothing is measured yet."""
         self._figures.draw(sample=False)
