@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from . import toml_text
 from .options import Number
 from .presets import preset_lines
+from .private_files import make_folder, open_new
 from .settings import TABLES, Setting, SettingsError, SettingsFile, Value
 from .settings_file import nearest_to
 
@@ -90,8 +92,8 @@ def write_template(path: Path, known: Sequence[Setting]) -> None:
     """
     name = toml_text.printable(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
+        make_folder(path.parent)
+        with os.fdopen(open_new(path), "w", encoding="utf-8") as file:
             file.write(template(known))
     except FileExistsError as error:
         there = toml_text.printable(error.filename)

@@ -15,6 +15,7 @@ from traceback import TracebackException
 import platformdirs
 
 from ..models.text import printable
+from .private_files import make_folder, open_new
 from .requests import AnswerOptions, LoadOptions
 from .sharing import versions, without_home
 
@@ -78,7 +79,7 @@ def write_report(
     at = now()
     text = "\n".join(_lines(crash, at, whole)) + "\n"
     with contextlib.suppress(OSError):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         path = _new_file(folder, f"crash-{at:%Y%m%d-%H%M%S-%f}", text)
         for old in sorted(folder.glob("crash-*.txt"))[:-_MOST_REPORTS]:
             if old != path:
@@ -166,8 +167,7 @@ def _new_file(folder: Path, name: str, text: str) -> Path:
     for number in range(1, 1000):
         path = folder / f"{name}-{number}.txt"
         with contextlib.suppress(FileExistsError):
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            with os.fdopen(open_new(path), "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)
             return path
     raise FileExistsError(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import NoReturn
 
 from .decoding.settings import Sampling
 from .exit_codes import UNUSABLE
+from .private_files import open_to_append
 from .requests import MAX_DRAFT, AnswerOptions, Drafting, LoadOptions
 
 
@@ -370,8 +372,7 @@ def log_file(parser: Parser, options: argparse.Namespace) -> Path | None:
         return None
     path = Path(options.log_file).expanduser()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.open("a").close()
+        os.close(open_to_append(path))
     except OSError as error:
         parser.error(f"the log file {path} cannot be written: {error.strerror}")
     return path

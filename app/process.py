@@ -26,6 +26,7 @@ from typing import Any, cast
 from .crash_report import traceback_lines
 from .deaths import how_it_died
 from .events import Ask, Cancel, Command, Died, Event, Failed, Load, Quit
+from .private_files import open_to_append
 
 _QUIT_WITHIN_S = 0.7
 _LAST_LINES, _LAST_BYTES = 60, 16_384
@@ -120,9 +121,8 @@ class _Log:
                 self.path = self._unnamed = Path(name)
                 self._file = os.fdopen(handle, "rb")
             else:
-                log_file.parent.mkdir(parents=True, exist_ok=True)
-                handle = os.open(log_file, os.O_RDONLY | os.O_CREAT, 0o600)
-                self._file = os.fdopen(handle, "rb")
+                os.close(open_to_append(log_file))
+                self._file = log_file.open("rb")
         self._start = os.fstat(self._file.fileno()).st_size if self._file else 0
 
     def last_lines(self) -> tuple[str, ...]:
@@ -225,8 +225,7 @@ def _leave_the_terminal(log_file: Path | None) -> None:
     if log_file is None:
         return
     with contextlib.suppress(OSError):  # a log that cannot be written is no reason not to answer
-        log_file.parent.mkdir(parents=True, exist_ok=True)
-        sink = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        sink = open_to_append(log_file)
         os.dup2(sink, 1)
         os.dup2(sink, 2)
         os.close(sink)
