@@ -2,6 +2,10 @@
 
 llama.cpp can die of a signal, and its process with it; the screen's process then says so and starts
 another. Nor does the screen's Python ever hold the lock that the loop needs between two passes.
+
+The pipe is a pair of connected sockets of this machine without a name, which only these two processes have.
+What goes through it is pickled by the one and unpickled by the other: both are this program, and what a model
+or a user has written is text inside of frozen dataclasses, never a pickle of its own.
 """
 
 from __future__ import annotations

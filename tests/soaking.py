@@ -114,8 +114,13 @@ class Report:
     def told(self) -> str:
         """In words."""
         lines = [
-            f"{self.turns:,} turns; {self.messages:,} messages in {self.conversations:,} conversations, "
-            "all in the file as they were said",
+            f"{self.turns:,} turns"
+            + (
+                f"; {self.messages:,} messages in {self.conversations:,} conversations, all in the file as "
+                "they were said"
+                if self.conversations
+                else ""
+            ),
             ", ".join(f"{name} {count:,}" for name, count in sorted(self.done.items())),
             f"{self.rows_compared:,} rows of logits compared with fresh contexts, "
             f"the largest difference {self.worst_row:.1e}",
