@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
+from specchat.app.conversation import build_prompt
 from specchat.app.decoding.settings import Sampling
 from specchat.app.engine import Engine
 from specchat.app.events import Ask, Event, Failed, Finished, Load, Loaded
@@ -346,6 +347,7 @@ class Soak:
         event, text, ids = self._last, "", ()
         if isinstance(event, Finished):
             text, ids = event.text, event.token_ids
+            self._compare_tokens(command, event)
             session.finished(event)
             self.report.done[f"ended: {event.reason}"] += 1
             self.report.done["older turns left out"] += event.dropped_turns > 0
@@ -362,6 +364,16 @@ class Soak:
             plain.take_back(*earlier)
         assert session.trouble == ""
         self.report.done[what] += 1
+
+    def _compare_tokens(self, command: Ask, event: Finished) -> None:
+        """The target holds what it was asked and what it said, as far as it came, and nothing else."""
+        pair = self._engine.pair
+        assert pair is not None
+        context = pair.target.context
+        prompt = build_prompt(command.turns, pair.template, pair.target.model, context.size).tokens
+        assert context.tokens == [*prompt, *event.token_ids][: len(context.tokens)]
+        if event.reason != "cancelled":
+            assert len(context.tokens) >= len(prompt) + len(event.token_ids) - 1
 
     def _compare_history(self) -> None:
         conversation, plain = self._session.conversation, self._plain
