@@ -1,5 +1,7 @@
 # make demo    a chat with a small packaged model; without a terminal, one answer on stdout
 # make test    linters, types, tests
+# make audit   known vulnerabilities of the locked packages; needs the network
+# make lock    requirements-dev.lock anew, from the ranges in pyproject.toml
 #
 # Each takes a machine with Python >= 3.10, a C++ compiler and make all the way: the first one makes .venv
 # and builds llama.cpp there, which takes some minutes; after that .venv is reused.
@@ -12,7 +14,7 @@ BIN := $(VENV)/bin
 # have AMX (ggml-org/llama.cpp#26954). Other compilers do not know the flag, nor need it.
 CXX_FLAGS := $(CXXFLAGS) $(shell $(CXX) --version 2>/dev/null | grep -q 'Free Software Foundation' && echo -fno-dse)
 
-.PHONY: demo test clean
+.PHONY: demo test audit lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/installed
@@ -40,6 +42,18 @@ $(VENV)/installed: $(VENV)/python pyproject.toml
 $(VENV)/developed: $(VENV)/installed pyproject.toml
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]' >&2
 	@touch $@
+
+# pip-audit asks pypi.org; a mirror that has packages only knows of no vulnerabilities.
+audit: $(VENV)/developed
+	@if $(BIN)/python -c 'import json, urllib.request as r; json.load(r.urlopen("https://pypi.org/pypi/pip/json", timeout=10))["vulnerabilities"]' 2>/dev/null; \
+	then $(BIN)/python -m pip install --quiet 'pip-audit>=2.9,<3' >&2 \
+	  && $(BIN)/pip-audit --no-deps --disable-pip --requirement requirements-dev.lock; \
+	else echo "audit skipped: pypi.org, which knows the vulnerabilities, cannot be reached from here"; fi
+
+lock: $(VENV)/developed
+	$(BIN)/python -m pip install --quiet 'pip-tools>=7.5,<8' >&2
+	$(BIN)/python -m piptools compile --quiet --upgrade --extra dev --strip-extras --no-header --no-emit-options \
+	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -o requirements-dev.lock pyproject.toml
 
 clean:
 	rm -rf $(VENV) build *.egg-info

@@ -229,6 +229,7 @@ def _open_chat(
     from .process import EngineProcess
 
     go_on = getattr(options, "go_on", False)
+    chat = replace(chat, debug=options.debug)
     return open_chat(EngineProcess(log), load, answer, options.system, notice, chat, go_on)
 
 

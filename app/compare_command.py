@@ -21,6 +21,7 @@ from .compare_events import Answering, Compared, Happening, Noted, Preparing, Wa
 from .compare_prompts import PromptsError, built_in_prompts, chosen, read_prompts
 from .compare_table import tables, texts
 from .comparison import Comparison, Contender, Row
+from .crash_report import unexpected
 from .exit_codes import DONE, FAILED, INTERRUPTED, UNUSABLE
 from .interrupt import Interrupt
 from .log_file import log_to
@@ -49,8 +50,10 @@ def compare_command(
         cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     remembered = Remembered(default_path())
     interrupt = Interrupt()
+    asked: list[str] = []
     try:
         wanted = _wanted(options, load, answer)
+        asked += [wanted.system or "", *(prompt for kind in wanted.prompts.values() for prompt in kind)]
         from .comparing import compare
 
         with _Progress() as progress:
@@ -60,7 +63,7 @@ def compare_command(
     except Exception as error:
         if options.debug:
             raise
-        return _fail(parser, f"{error!r} (--debug shows where)", FAILED)
+        return _fail(parser, unexpected(error, parser.prog, debug=options.debug, said=asked), FAILED)
     finally:
         interrupt.restore()
     if not comparison.answers:

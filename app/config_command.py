@@ -11,6 +11,7 @@ from . import toml_text
 from .new_file import write_new
 from .options import Number
 from .presets import preset_lines
+from .private_files import make_folder
 from .settings import TABLES, Setting, SettingsError, SettingsFile, Value
 from .settings_file import nearest_to
 
@@ -91,7 +92,7 @@ def write_template(path: Path, known: Sequence[Setting]) -> None:
     """
     name = toml_text.printable(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_new(path, template(known))
     except FileExistsError as error:
         there = toml_text.printable(error.filename)

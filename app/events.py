@@ -142,6 +142,8 @@ class Failed:
     """The command could not be carried out; the engine is still there."""
 
     message: str
+    traceback: tuple[str, ...] = ()
+    """Where it came from, if it should not have happened."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,8 @@ class Died:
     """The engine's process is gone; a new one has to be started. Said by the client, not the engine."""
 
     message: str
+    log: tuple[str, ...] = ()
+    """The last lines that it logged or printed."""
 
 
 Event = LoadProgress | Loaded | PrefillProgress | Progress | Finished | Failed | Died

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..models.errors import SpecchatError
 from ..models.gguf_layout import shown
+from .private_files import make_folder, open_new
 
 Row = tuple[Any, ...]
 
@@ -218,10 +219,10 @@ def _create(path: Path) -> None:
     if path == IN_MEMORY:
         return
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(path.parent)
         # One that exists is not opened here: to close it would let go of SQLite's own locks on it.
         with contextlib.suppress(FileExistsError):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            os.close(open_new(path))
         if not os.access(path, os.R_OK | os.W_OK):  # SQLite would open it, and refuse the first message
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except (OSError, ValueError) as error:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
+
+from .private_files import open_new
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that is not there yet.
+    """Write a file that is not there yet, for its owner alone.
 
     Raises:
         FileExistsError: there is one.
         OSError: it cannot be written; none of it is left behind.
     """
-    with path.open("x", encoding="utf-8") as file:
+    with os.fdopen(open_new(path), "w", encoding="utf-8") as file:
         try:
             file.write(text)
             file.flush()

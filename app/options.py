@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import NoReturn
 
 from .decoding.settings import Sampling
 from .exit_codes import UNUSABLE
+from .private_files import open_to_append
 from .requests import MAX_DRAFT, AnswerOptions, Drafting, LoadOptions
 
 
@@ -248,7 +250,9 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
         "ones here",
     )
     strict.default = drafting.strict  # set here, or argparse would write it behind the help
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    parser.add_argument(
+        "--debug", action="store_true", help="show tracebacks; reports of crashes hold what was said"
+    )
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
@@ -381,8 +385,7 @@ def log_file(parser: Parser, options: argparse.Namespace) -> Path | None:
         return None
     path = Path(options.log_file).expanduser()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.open("a").close()
+        os.close(open_to_append(path))
     except OSError as error:
         parser.error(f"the log file {path} cannot be written: {error.strerror}")
     return path

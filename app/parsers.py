@@ -203,7 +203,9 @@ def derive_parser() -> Parser:
     parser.add_argument(
         "--json", action="store_true", help="one JSON object on stdout: path, recipe, figures"
     )
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    parser.add_argument(
+        "--debug", action="store_true", help="show tracebacks; reports of crashes hold what was said"
+    )
     return parser
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import toml_text
+from .private_files import make_folder
 from .requests import AnswerOptions, Drafting
 from .settings import PRESET_TABLES, Preset, Setting, SettingsError
 from .settings_file import read_presets
@@ -92,7 +93,7 @@ def preset_lines(preset: Preset, known: Sequence[Setting]) -> list[str]:
 def _replace(path: Path, text: str) -> None:
     """Write the file whole, so that no reader sees half of it."""
     path = path.resolve()  # a link stays a link
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -2,11 +2,16 @@
 
 llama.cpp can die of a signal, and its process with it; the screen's process then says so and starts
 another. Nor does the screen's Python ever hold the lock that the loop needs between two passes.
+
+The pipe is a pair of connected sockets of this machine without a name, which only these two processes have.
+What goes through it is pickled by the one and unpickled by the other: both are this program, and what a model
+or a user has written is text inside of frozen dataclasses, never a pickle of its own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import logging
 import multiprocessing
@@ -14,6 +19,7 @@ import os
 import queue
 import signal
 import sys
+import tempfile
 import threading
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
@@ -21,18 +27,23 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, cast
 
+from .crash_report import traceback_lines
 from .deaths import how_it_died
 from .events import Ask, Cancel, Command, Died, Event, Failed, Load, Quit
+from .private_files import open_to_append
 
 _QUIT_WITHIN_S = 0.7
+_LAST_LINES, _LAST_BYTES = 60, 16_384
+"""What is told of a log when the process that wrote it is dead."""
 
 
 class EngineProcess:
     """Starts the engine's process, sends it commands, and collects what it says; never blocks."""
 
     def __init__(self, log_file: Path | None = None) -> None:
-        """`log_file` gets llama.cpp's log and whatever the process prints."""
+        """`log_file` gets llama.cpp's log and what the process prints; `None` keeps it for `Died` alone."""
         self._log_file = log_file
+        self._log: _Log | None = None
         self._process: SpawnProcess | None = None
         self._connection: Connection[Any, Any] | None = None
         if os.name == "posix":
@@ -49,9 +60,11 @@ class EngineProcess:
         self.close()
         spawn = multiprocessing.get_context("spawn")
         ours, theirs = spawn.Pipe(duplex=True)
+        self._log = _Log(self._log_file)
         process = spawn.Process(
-            target=serve, args=(theirs, self._log_file), name="specchat-engine", daemon=True
-        )
+            target=serve, args=(theirs, self._log.path, self._log_file is None), name="specchat-engine",
+            daemon=True,
+        )  # fmt: skip
         process.start()
         theirs.close()
         self._connection, self._process = cast("Connection[Any, Any]", ours), process
@@ -71,7 +84,7 @@ class EngineProcess:
             while self._connection.poll():
                 events.append(self._connection.recv())
         except (EOFError, OSError):
-            events.append(Died(self._how_it_died()))
+            events.append(Died(self._how_it_died(), self._log.last_lines() if self._log else ()))
             self._connection.close()
             self._connection = None
         return events
@@ -88,7 +101,9 @@ class EngineProcess:
                 self._process.join()
         if self._connection is not None:
             self._connection.close()
-        self._process = self._connection = None
+        if self._log is not None:
+            self._log.close()
+        self._process = self._connection = self._log = None
 
     def _how_it_died(self) -> str:
         assert self._process is not None
@@ -96,10 +111,57 @@ class EngineProcess:
         return f"the engine's process {how_it_died(self._process.exitcode)}"
 
 
-def serve(connection: Connection[Any, Any], log_file: Path | None) -> None:
-    """The process: carry out commands until told to quit or until the other end is gone."""
+class _Log:
+    """What the process writes its log to, and its end where it died."""
+
+    def __init__(self, log_file: Path | None) -> None:
+        """Begin behind what the file holds, or with a file that has no name once the process has it open."""
+        self.path = log_file
+        self._file: io.BufferedReader | None = None
+        self._unnamed: Path | None = None
+        with contextlib.suppress(OSError):
+            if log_file is None:
+                handle, name = tempfile.mkstemp(prefix="specchat-engine-", suffix=".log")
+                self.path = self._unnamed = Path(name)
+                self._file = os.fdopen(handle, "rb")
+            else:
+                os.close(open_to_append(log_file))
+                self._file = log_file.open("rb")
+        self._start = os.fstat(self._file.fileno()).st_size if self._file else 0
+
+    def last_lines(self) -> tuple[str, ...]:
+        """The last lines that the process wrote."""
+        if self._file is None:
+            return ()
+        with contextlib.suppress(OSError):
+            end = os.fstat(self._file.fileno()).st_size
+            self._file.seek(max(self._start, end - _LAST_BYTES))
+            lines = self._file.read(_LAST_BYTES).decode("utf-8", "replace").splitlines()
+            return tuple(lines[-_LAST_LINES:])
+        return ()
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._file is not None:
+            self._file.close()
+        if self._unnamed is not None:
+            with contextlib.suppress(OSError):
+                self._unnamed.unlink(missing_ok=True)
+
+
+def serve(connection: Connection[Any, Any], log_file: Path | None, unnamed: bool = False) -> None:
+    """The process: carry out commands until told to quit or until the other end is gone.
+
+    Args:
+        connection: Commands come from it, and events go to it.
+        log_file: Takes what the process logs and prints.
+        unnamed: Whether the log's name is taken away, so that it is gone when both processes are.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C belongs to the chat
     _leave_the_terminal(log_file)
+    if unnamed and log_file is not None:
+        with contextlib.suppress(OSError):
+            log_file.unlink()
     from .engine import Engine  # only this process loads llama.cpp
     from .remembered import Remembered, default_path
 
@@ -121,7 +183,8 @@ def serve(connection: Connection[Any, Any], log_file: Path | None) -> None:
                 engine.ask(command)
         except Exception as error:
             logging.getLogger("specchat").exception("a command failed")
-            emit(Failed(f"something went wrong that should not have: {error!r} (the log has the details)"))
+            told = f"something went wrong that should not have: {error!r}"
+            emit(Failed(told, tuple(traceback_lines(error))))
 
 
 class _Inbox:
@@ -166,8 +229,7 @@ def _leave_the_terminal(log_file: Path | None) -> None:
     if log_file is None:
         return
     with contextlib.suppress(OSError):  # a log that cannot be written is no reason not to answer
-        log_file.parent.mkdir(parents=True, exist_ok=True)
-        sink = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        sink = open_to_append(log_file)
         os.dup2(sink, 1)
         os.dup2(sink, 2)
         os.close(sink)

@@ -12,6 +12,8 @@ from typing import Any, cast
 
 import platformdirs
 
+from .private_files import make_folder
+
 _MOST_ENTRIES = 200
 
 
@@ -40,7 +42,7 @@ class Remembered:
         while len(entries) > _MOST_ENTRIES:
             del entries[next(iter(entries))]
         with contextlib.suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._path.parent)
             handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=self._path.name)
             try:
                 with os.fdopen(handle, "w") as file:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
+from .crash_report import unexpected
 from .engine import Engine
 from .events import Ask, Event, Failed, Finished, Load, Loaded, LoadProgress, PrefillProgress, Progress
 from .exit_codes import DONE, FAILED, INTERRUPTED, UNUSABLE
@@ -75,7 +76,7 @@ def run_once(
     except Exception as error:
         if debug:
             raise
-        print(f"{name}: {error!r} (--debug shows where)", file=sys.stderr)
+        print(f"{name}: {unexpected(error, name, debug=debug, said=(prompt, system or ''))}", file=sys.stderr)
         return FAILED
     finally:
         engine.close()

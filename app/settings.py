@@ -216,6 +216,8 @@ class ChatSettings:
     presets: Mapping[str, Preset] = field(default_factory=dict[str, Preset])
     presets_path: Path | None = None
     """Where presets are kept; `None` if no settings file is in use."""
+    debug: bool = False
+    """Whether a report of a crash may hold what was said."""
 
 
 def all_settings() -> tuple[Setting, ...]:

@@ -20,7 +20,7 @@ from textual.screen import Screen
 from ..app.attachments import as_mention, expand, pasted_path
 from ..app.catalog import FoundModel, HeaderCache
 from ..app.events import Command, Load
-from ..app.exit_codes import UNUSABLE
+from ..app.exit_codes import FAILED, UNUSABLE
 from ..app.history import History
 from ..app.requests import AnswerOptions, LoadOptions
 from ..app.settings import ChatSettings
@@ -29,6 +29,7 @@ from .actions import Action, CommandError, Say
 from .commands import models
 from .commands.talk import open_conversation
 from .completion import completions
+from .crashing import tell_of_crash, with_report
 from .direct_drawing import DirectCompositor
 from .engine_client import EngineClient, Listener
 from .incoming import Incoming
@@ -202,7 +203,7 @@ class SpecchatApp(App[int]):
         """Take what the engine has said, and draw it."""
         self.frames += 1
         for event in self.engine.drain():
-            self.listener.take(event)
+            self.listener.take(with_report(self, event))
         self.listener.draw(time.monotonic())
 
     async def _watch_engine(self) -> None:
@@ -214,6 +215,19 @@ class SpecchatApp(App[int]):
             if phase not in ("answering", "stopping"):
                 delay = self._delays[1 if phase == "loading" else 2]
             await asyncio.sleep(delay)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """End; Textual would draw a traceback with the values of variables, and what was said is in some."""
+        self._return_code = FAILED
+        if self._exception is None:
+            self._exception = error
+            self._exception_event.set()
+        self._close_messages_no_wait()
+
+    @property
+    def error(self) -> Exception | None:
+        """What ended the app, if that was an error."""
+        return self._exception
 
     @property
     def engine_busy(self) -> bool:
@@ -369,6 +383,8 @@ def run_chat(
     )  # fmt: skip
     try:
         result = app.run()
+        if tell_of_crash(app):
+            return FAILED
     finally:
         if app.fetching is not None:
             app.fetching.set()

@@ -39,6 +39,17 @@ def main() -> int:
         where = f"{error.filename}: " if error.filename else "what was to be printed could not be written: "
         print(f"specchat: {where}{error.strerror or error}", file=sys.stderr)
         return FAILED
+    except Exception as error:
+        if "--debug" in sys.argv:
+            raise
+        from ..app.crash_report import unexpected
+        from ..app.exit_codes import FAILED
+
+        print(
+            f"specchat: {unexpected(error, 'the command line', debug=False, said=sys.argv[1:])}",
+            file=sys.stderr,
+        )
+        return FAILED
 
 
 def _open_chat(

@@ -60,6 +60,11 @@ class Incoming:
         """What the engine is doing for the conversation."""
         return self._session.phase
 
+    @property
+    def unfinished(self) -> str:
+        """What there is of the answer that is under way."""
+        return self._answer.text if self._answer is not None else ""
+
     def begin(self) -> None:
         """Show that nothing is measured yet."""
         self._figures.draw(sample=False)
@@ -282,9 +287,7 @@ class Incoming:
         if not session.busy or answer is None:
             return
         kept = session.finished(event)
-        mark = texts.MARKS[event.reason]
-        if not kept:
-            mark = f"{mark or 'an empty answer'}; the prompt is not kept in the conversation"
+        mark = texts.MARKS[event.reason] if kept else texts.without_text(event.reason)
         self._figures.stats = event.stats
         self._figures.speed = event.stats.tokens_per_second
         self._figures.context = (event.context_used, event.context_size)
@@ -300,7 +303,8 @@ class Incoming:
         if session.clear_when_stopped:
             self.clear()
 
-    def _end_answer(self, text: str, mark: str, figures: str, kept: bool) -> None:
+    def _end_answer(self, text: str, mark: str, figures: str, kept: bool) -> bool:
+        """Show how an answer ended; say whether what was in view before it had to be brought back."""
         assert self._answer is not None
         self._answer.finish(text, mark, figures)
         self._app.transcript.answering = False
@@ -310,27 +314,31 @@ class Incoming:
         self._branch.tell_versions(self._session.versions())
         self._answer = self._asked = None
         self._grown = False
+        as_before = len(self._session.messages) > len(self._branch.said)
+        if as_before:
+            self.show_branch()
+            self._app.say(texts.AS_BEFORE)
         self._figures.draw(sample=False)
         self._figures.draw_memory()
         self._activity("ready")
         self._tell_trouble()
+        return as_before
 
     # What goes wrong.
 
     def _break_off(self, mark: str, without: str) -> bool:
-        """End an answer that nothing more will come of; say whether there was one to keep."""
+        """End an answer that nothing more will come of; say whether its prompt is still there."""
         assert self._answer is not None
         made_with = {**self._session.made_with, "in_thought": self._answer.in_thought}
         kept = self._session.end_answer(self._answer.new_text, mark=mark, record=made_with)
         text = self._answer.text
-        self._end_answer(text, mark if text else without, "", kept)
-        return kept
+        return self._end_answer(text, mark if text else without, "", kept) or kept
 
     def _failed(self, message: str) -> None:
         session = self._session
         if session.busy and self._answer is not None:
             kept = self._break_off("failed", "")
-            note = "" if kept else ". The prompt is not kept in the conversation; Up brings it back."
+            note = "" if kept else f". {texts.NOT_KEPT.capitalize()}; Up brings it back."
             self._app.say(f"{message.rstrip('.') if note else message}{note}", "error")
             if session.clear_when_stopped:
                 self.clear()
@@ -383,18 +391,8 @@ class Incoming:
     def rest(self) -> None:
         """What was said for a moment is over."""
         self._hint_until = 0.0
-        self._activity(self._resting())
+        self._activity(texts.RESTING[self._session.phase])
 
     def _activity(self, text: str) -> None:
         if not self._hint_until:
             self._app.state.set(activity=text)
-
-    def _resting(self) -> str:
-        return {
-            "loading": "loading",
-            "ready": "ready",
-            "answering": texts.ANSWERING,
-            "stopping": "stopping",
-            "unloaded": "not loaded, Ctrl+R tries again",
-            "dead": "engine gone, Ctrl+R restarts",
-        }[self._session.phase]

@@ -66,6 +66,8 @@ class Session:
         """Why what is said is not saved."""
         self._clock = clock
         self._going_on = False
+        self._before: list[Message] = []
+        """What was in view before the answer that is under way was asked for."""
         self._unsaved = 0
         self._fork: int | None = None
         """The oldest of the versions among which the last step was made."""
@@ -96,6 +98,7 @@ class Session:
 
     def ask(self, prompt: str, record: dict[str, Any] | None = None) -> Ask:
         """Begin an answer to this prompt; one that is being edited is left on a branch of its own."""
+        self._before = list(self.messages)
         if self.editing is not None:
             del self.messages[self.editing :]
             self.editing = None
@@ -104,6 +107,7 @@ class Session:
 
     def again(self) -> Ask:
         """Begin another answer to the last prompt; the one there is stays on a branch of its own."""
+        self._before = list(self.messages)
         if not self.unanswered:
             self.messages.pop()
         return self._begin()
@@ -121,18 +125,28 @@ class Session:
     def end_answer(
         self, text: str, token_ids: tuple[int, ...] = (), mark: str = "", record: dict[str, Any] | None = None
     ) -> bool:
-        """Keep an answer, whole or partial; a prompt whose answer has no text does not stay in view."""
+        """Keep an answer, whole or partial; where it has no text, all is as before it was asked for."""
         self.phase = "ready"
         if self._going_on:
             return self._extend(text, token_ids, mark, record or {})
         if not text:
-            if self.unanswered:
-                prompt = self.messages.pop()
-                if prompt.id > 0:
-                    self._saved(lambda: self.history.drop(prompt.id))
+            self._bring_back()
             return False
         self._add("assistant", text, token_ids, mark, record or {})
         return True
+
+    def _bring_back(self) -> None:
+        """Forget a prompt that nothing came of; what was in view before it is in view again."""
+        if not self.unanswered:
+            return
+        prompt = self.messages[-1]
+        before, self._before = self._before, []
+        if prompt.id > 0 and prompt not in before:
+            self._saved(lambda: self.history.drop(prompt.id))
+        conversation, head = self.conversation, before[-1].id if before else 0
+        if conversation is not None and head > 0 and before[:-1] != self.messages[:-1]:
+            self._saved(lambda: self.history.set_head(conversation, head))
+        self.messages[:] = before
 
     def _extend(self, text: str, token_ids: tuple[int, ...], mark: str, record: dict[str, Any]) -> bool:
         self._going_on = False

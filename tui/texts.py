@@ -12,7 +12,18 @@ from . import figures
 from .transcript.entries import ORIGIN_STYLES
 
 RESTART = "Ctrl+R starts it again, and so does sending a prompt. The conversation is kept."
+NOT_KEPT = "the prompt is not kept in the conversation"
+AS_BEFORE = "Nothing came of it: the conversation is as it was before."
 ANSWERING = "answering, Esc stops"
+RESTING = {
+    "loading": "loading",
+    "ready": "ready",
+    "answering": ANSWERING,
+    "stopping": "stopping",
+    "unloaded": "not loaded, Ctrl+R tries again",
+    "dead": "engine gone, Ctrl+R restarts",
+}
+"""What goes on, by the phase of the engine."""
 WAITS = "waits for the models; Esc takes it back"
 RETRY = "Ctrl+R tries again, Ctrl+Q leaves."
 MARKS: dict[FinishReason, str] = {
@@ -136,3 +147,8 @@ def help_text(keys: Mapping[str, str]) -> Content:
         parts += [(f"  {shown:<{widest}}", "$text"), (f"{key.help} [{key.name}]\n", _FAINT)]
     parts.append(("\nThe words in brackets name an action in [keys] of the settings file.", _FAINT))
     return Content.assemble(*parts).rstrip()
+
+
+def without_text(reason: FinishReason) -> str:
+    """How an answer ended in which nothing was said."""
+    return f"{MARKS[reason] or 'an empty answer'}; {NOT_KEPT}"

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -34,7 +35,7 @@ SHORT = AnswerOptions(Sampling(temperature=0.0), Drafting(speculate="off"), max_
 class Running:
     """An engine's process, and all it has said."""
 
-    def __init__(self, log_file: Path) -> None:
+    def __init__(self, log_file: Path | None) -> None:
         self.process = EngineProcess(log_file)
         self.events: list[Event] = []
         self._unread: deque[Event] = deque()
@@ -106,6 +107,7 @@ def test_a_process_killed_in_the_middle_of_an_answer_is_told_once_and_can_be_sta
     died = running.until_a(Died)
     assert isinstance(died, Died)
     assert number.name in died.message
+    assert died.log
     assert running.process.pid is None
     assert running.process.drain() == []
     running.process.send(Ask(HELLO, SHORT))  # lost, and no exception
@@ -119,6 +121,32 @@ def test_a_process_killed_in_the_middle_of_an_answer_is_told_once_and_can_be_sta
 def test_what_the_process_prints_goes_to_the_log(running: Running, tmp_path: Path):
     log = (tmp_path / "logs" / "engine.log").read_text()
     assert "llama" in log
+
+
+def test_without_a_log_file_the_last_words_are_told_and_no_file_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_pair: TinyPair
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    running = Running(None)
+    running.process.send(Load(LoadOptions(str(tiny_pair.target), threads=1)))
+    assert isinstance(running.until_a(Loaded, Failed, Died), Loaded)
+    assert list(tmp_path.glob("specchat-engine-*")) == []
+    assert running.process.pid is not None
+    os.kill(running.process.pid, signal.SIGABRT)
+    died = running.until_a(Died)
+    assert isinstance(died, Died)
+    assert any("llama" in line for line in died.log)
+    running.process.close()
+
+
+def test_an_error_that_should_not_have_happened_tells_where_it_came_from(running: Running):
+    running.process.send(Ask(("no turn",), SHORT))  # type: ignore[arg-type]
+    failed = running.until_a(Failed, Finished, Died)
+    assert isinstance(failed, Failed)
+    assert "AttributeError" in failed.message
+    assert any("conversation.py" in line for line in failed.traceback)
+    running.process.send(Ask(HELLO, SHORT))
+    assert isinstance(running.until_a(Finished, Failed, Died), Finished)
 
 
 def test_closing_is_prompt_even_in_the_middle_of_an_answer(running: Running):

@@ -56,9 +56,18 @@ def fresh_row(context: Context, tokens: Sequence[int]) -> Logits:
 def chain_rows(
     context: Context, held: Sequence[int], tokens: Sequence[int], parents: Sequence[int]
 ) -> Logits:
-    """What each row of a tree has to be: the last row of what is held and the node's ancestors."""
+    """What each row of a tree has to be: the last row of what is held and the node's ancestors.
+
+    From one context that has seen neither the tree nor what is held, and forgets all after each row.
+    """
     paths = [ancestors(parents, node) for node in range(len(tokens))]
-    return np.array([fresh_row(context, [*held, *(tokens[i] for i in path)]) for path in paths])
+    alone = context.fresh(context.size, branches=1)
+    rows: list[Logits] = []
+    for path in paths:
+        alone.truncate(0)
+        rows.append(alone.decode([*held, *(tokens[i] for i in path)], 1)[0].copy())
+    alone.close()
+    return np.array(rows)
 
 
 @settings(deadline=None, max_examples=60)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from specchat.app.decoding.stats import AnswerStats
-from specchat.app.events import Cancel, Load, Loaded, LoadProgress, Piece, PrefillProgress, Progress
+from specchat.app.events import Cancel, Failed, Load, Loaded, LoadProgress, Piece, PrefillProgress, Progress
 from specchat.app.requests import LoadOptions, Turn
 from tests.tui.scripted_engine import (
     DRAFT,
@@ -224,6 +226,34 @@ async def test_an_answer_stopped_before_its_first_token_leaves_no_turn():
         await ready(pilot)
         assert app.session.turns == ()
         assert "not kept in the conversation" in seen(app)
+
+
+@pytest.mark.parametrize("way", ["regenerate", "edit"])
+@pytest.mark.parametrize("end", ["stopped", "failed"])
+async def test_where_nothing_comes_of_a_new_version_the_one_before_is_in_view_again(way: str, end: str):
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot)
+        await type_in(pilot, "tell me")
+        engine.finish("a long tale")
+        await ready(pilot)
+        if way == "regenerate":
+            await pilot.press("f5")
+        else:
+            await pilot.press("f7")
+            await type_in(pilot, " more")
+        await wait_until(pilot, lambda: len(engine.asks) == 2)
+        assert "a long tale" not in seen(app)
+        if end == "failed":
+            engine.say(Failed("no pass"))
+        else:
+            engine.finish("", reason="cancelled", ids=())
+        await ready(pilot)
+        assert "a long tale" in seen(app)
+        assert "as it was before" in seen(app)
+        assert "not kept" not in seen(app)
+        assert [turn.text for turn in app.session.turns] == ["tell me", "a long tale"]
 
 
 async def test_esc_without_an_answer_goes_back_to_the_end():

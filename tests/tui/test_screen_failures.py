@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from pathlib import Path
+
 import pytest
 
 from specchat.app.decoding.stats import AnswerStats
-from specchat.app.events import Died, Failed, Finished, Load, LoadProgress
+from specchat.app.events import Died, Event, Failed, Finished, Load, LoadProgress
 from specchat.app.history import IN_MEMORY, History
 from specchat.app.requests import AnswerOptions, Drafting, LoadOptions, Turn
+from specchat.app.settings import ChatSettings
 from specchat.tui.app import SpecchatApp, run_chat
 from tests.tui.scripted_engine import LOADED, ScriptedEngine, chat, loading, ready, seen, type_in, wait_until
 
@@ -250,3 +255,83 @@ async def test_the_load_knows_what_the_first_answer_will_be_drafted_with():
     async with app.run_test(size=(120, 30)) as pilot:
         await ready(pilot)
         assert Load(LoadOptions("t.gguf"), options.drafting) in engine.told
+
+
+# What should not have happened.
+
+
+def reports() -> list[str]:
+    return [path.read_text() for path in Path(os.environ["XDG_STATE_HOME"]).rglob("crash-*.txt")]
+
+
+async def test_an_engine_that_dies_leaves_a_report_without_what_was_said_and_says_where():
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot)
+        await type_in(pilot, "my own secret question")
+        engine.write("an answer that nobody else may read")
+        engine.say(
+            Died(KILLED, ("GGML_ASSERT(x) failed", "prompt: my own secret question", "nobody else may"))
+        )
+        await wait_until(pilot, lambda: app.session.phase == "dead")
+        assert "a report that you may send is in" in seen(app)
+        assert KILLED in seen(app)
+    (report,) = reports()
+    assert KILLED in report
+    assert "GGML_ASSERT(x) failed" in report
+    assert '"target": "big.gguf"' in report
+    assert "secret" not in report
+    assert "nobody else" not in report
+
+
+async def test_an_error_inside_the_engine_leaves_a_report_and_a_refusal_none():
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot)
+        await type_in(pilot, "x")
+        engine.say(Failed("the prompt is 900 tokens and the context holds 512"))
+        await ready(pilot)
+        assert reports() == []
+        await type_in(pilot, "x")
+        engine.say(Failed("something went wrong", ("  File engine.py, line 3", "KeyError: 3")))
+        await ready(pilot)
+        assert "a report that you may send is in" in seen(app)
+    (report,) = reports()
+    assert "KeyError: 3" in report
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_an_error_of_the_screen_is_one_line_and_a_report_and_no_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, debug: bool
+):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    engine = ScriptedEngine()
+    history = History(IN_MEMORY)
+    conversation = history.begin()
+    history.add(conversation, None, "user", "my own secret question")
+
+    def fails() -> list[Event]:
+        raise RuntimeError("cannot draw 'my own secret question'")
+
+    monkeypatch.setattr(engine, "drain", fails)
+    monkeypatch.setattr(SpecchatApp, "run", lambda app: asyncio.run(run_headless(app)))
+    code = run_chat(
+        engine, LoadOptions("t.gguf"), AnswerOptions(), history=history, resume=conversation,
+        settings=ChatSettings(debug=debug),
+    )  # fmt: skip
+    assert code == 1
+    assert engine.closed
+    out, err = capsys.readouterr()
+    assert "Traceback" not in out + err
+    (line,) = [line for line in err.splitlines() if line.strip()]
+    assert "RuntimeError" in line
+    assert "crash-" in line
+    (report,) = reports()
+    assert "test_screen_failures.py" in report
+    assert ("secret" in report) is debug
+
+
+async def run_headless(app: SpecchatApp) -> object:
+    return await app.run_async(headless=True)

@@ -8,7 +8,7 @@ import pytest
 
 from specchat.app.decoding.stats import AnswerStats
 from specchat.app.events import Finished
-from specchat.app.history import History
+from specchat.app.history import History, HistoryError
 from specchat.app.requests import AnswerOptions, Turn
 from specchat.tui.session import Session
 from tests.tui.scripted_engine import LOADED
@@ -58,6 +58,46 @@ def test_a_prompt_without_an_answer_does_not_stay_in_view(session: Session):
     session.ask("one")
     assert session.end_answer("") is False
     assert (session.messages, session.phase) == ([], "ready")
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_what_was_in_view_comes_back_when_nothing_comes_of_another_answer_or_prompt(
+    session: Session, history: History, monkeypatch: pytest.MonkeyPatch, saved: bool
+):
+    if not saved:
+
+        def full(*_: object, **__: object) -> int:
+            raise HistoryError("the disk is full")
+
+        for change in ("begin", "add", "drop", "set_head"):
+            monkeypatch.setattr(history, change, full)
+    talk(session, "one", "1", "two", "2")
+    before = list(session.messages)
+    for place in (None, 0, 2):
+        if place is None:
+            session.again()
+        else:
+            session.editing = place
+            session.ask("another")
+        assert session.end_answer("") is False
+        assert session.messages == before
+        if saved:
+            (conversation,) = history.conversations()
+            ids = [message.id for message in before]
+            assert [message.id for message in history.branch(conversation.id)] == ids
+            assert [message.id for message in history.messages(conversation.id)] == ids
+    session.ask("three")
+    assert [turn.text for turn in session.turns] == ["one", "1", "two", "2", "three"]
+
+
+def test_a_prompt_that_had_no_answer_stays_when_another_try_ends_without_one(
+    session: Session, history: History
+):
+    session.ask("one")
+    session.again()
+    session.end_answer("")
+    assert [each.text for each in session.messages] == ["one"]
+    assert [each.text for each in history.branch(history.conversations()[0].id)] == ["one"]
 
 
 def test_a_prompt_is_kept_before_it_is_answered(session: Session, history: History, tmp_path: Path):

@@ -1,0 +1,460 @@
+"""A chat that goes on and on in one process, on tiny models, and is looked at after every turn.
+
+The real engine answers the real session, which keeps everything in a real history file; a plain model of the
+conversation is kept beside it and compared. Whatever the seed says is done in between: answers are cancelled,
+made again, gone on with, prompts changed on branches, drafts swapped, parameters changed, contexts filled.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from specchat.app.conversation import build_prompt
+from specchat.app.decoding.settings import Sampling
+from specchat.app.engine import Engine
+from specchat.app.events import Ask, Event, Failed, Finished, Load, Loaded
+from specchat.app.history import History
+from specchat.app.remembered import Remembered
+from specchat.app.requests import AnswerOptions, Drafting, LoadOptions
+from specchat.models.llama import Context
+from specchat.tui.session import Session
+from tests.tiny_models import EXACT, write_tiny_model
+
+SETTLED = 100
+"""Turns after which memory, files and threads are not to grow any more."""
+
+GROWTH = 20_000_000
+"""Bytes that the process may grow by after that."""
+
+CONTEXT = 320
+_PROBE = 104
+_WORDS = "tell me of tigers and whales, then sort this list by name or say what you would do".split()
+
+
+@dataclass
+class Node:
+    """One message of the plain model; texts are kept as digests, so that the model itself stays small."""
+
+    parent: Node | None
+    role: str
+    digest: bytes
+
+
+@dataclass
+class Told:
+    """A conversation as it should be in the file."""
+
+    nodes: list[Node] = field(default_factory=list)
+    """Of all branches, the oldest first."""
+    path: list[Node] = field(default_factory=list)
+    """The branch in view."""
+
+    def add(self, role: str, digest: bytes) -> Node:
+        """A message after the last in view."""
+        node = Node(self.path[-1] if self.path else None, role, digest)
+        self.nodes.append(node)
+        self.path.append(node)
+        return node
+
+    def before(self) -> tuple[list[Node], list[Node]]:
+        """What there is and what is in view, to come back to."""
+        return list(self.nodes), list(self.path)
+
+    def take_back(self, nodes: list[Node], path: list[Node]) -> None:
+        """What was said since there were these was never said."""
+        self.nodes, self.path = nodes, path
+
+    def shape(self) -> list[tuple[int, str, bytes]]:
+        """All messages, each with the place of the one that it follows, and -1 for none."""
+        places = {id(node): place for place, node in enumerate(self.nodes)}
+        return [
+            (-1 if node.parent is None else places[id(node.parent)], node.role, node.digest)
+            for node in self.nodes
+        ]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What the process takes of the system."""
+
+    resident: int
+    files: int
+    threads: int
+
+
+@dataclass
+class Report:
+    """What was done, and what was seen."""
+
+    turns: int = 0
+    done: Counter[str] = field(default_factory=Counter)
+    """What was done, and how answers ended."""
+    rows_compared: int = 0
+    worst_row: float = 0.0
+    """The largest difference between a logit of a long-used context and one of a fresh context."""
+    messages: int = 0
+    conversations: int = 0
+    settled: Taken | None = None
+    most: Taken | None = None
+
+    @property
+    def growth(self) -> int:
+        """Bytes that the process has grown by, at the most, since it had settled."""
+        assert self.settled is not None
+        assert self.most is not None
+        return self.most.resident - self.settled.resident
+
+    def told(self) -> str:
+        """In words."""
+        lines = [
+            f"{self.turns:,} turns"
+            + (
+                f"; {self.messages:,} messages in {self.conversations:,} conversations, all in the file as "
+                "they were said"
+                if self.conversations
+                else ""
+            ),
+            ", ".join(f"{name} {count:,}" for name, count in sorted(self.done.items())),
+            f"{self.rows_compared:,} rows of logits compared with fresh contexts, "
+            f"the largest difference {self.worst_row:.1e}",
+        ]
+        if self.settled and self.most:
+            lines.append(
+                f"resident {self.settled.resident / 1e6:.1f} MB after {SETTLED} turns, "
+                f"{self.most.resident / 1e6:.1f} MB at the most ({self.growth / 1e6:+.1f} MB); "
+                f"file descriptors {self.settled.files} and {self.most.files}, "
+                f"threads {self.settled.threads} and {self.most.threads}"
+            )
+        return "\n".join(lines)
+
+
+class Soak:
+    """The chat, and what is known of it."""
+
+    def __init__(self, folder: Path, seed: int, *, compare_every: int = 1) -> None:
+        """Files go to `folder`; every so many turns the caches are compared with fresh contexts'."""
+        self._random = random.Random(seed)
+        self._compare_every = compare_every
+        target = write_tiny_model(folder / "target.gguf", ends=True)
+        self._drafts = [
+            None,
+            str(write_tiny_model(folder / "close.gguf", noise=0.05, ends=True)),
+            str(write_tiny_model(folder / "far.gguf", noise=0.4, ends=True)),
+            str(target),
+        ]
+        self._load = LoadOptions(str(target), self._drafts[1], ctx_size=CONTEXT, threads=1, **EXACT)
+        self._path = folder / "history.db"
+        self._looks_left: int | None = None
+        self._last: Event | None = None
+        self._engine = Engine(self._take, self._cancelled, remembered=Remembered(folder / "measured.json"))
+        self._history = History(self._path)
+        self._session = Session(AnswerOptions(), "be brief", self._history)
+        self._plain = Told()
+        self._kept: dict[int, tuple[int, bytes]] = {}
+        """Of conversations that were left: how many messages each has, and a digest of all of it."""
+        self.report = Report()
+
+    def begin(self) -> None:
+        """Load the first pair."""
+        self._swap(self._drafts[1], cancelled_after=None)
+
+    def turn(self) -> None:
+        """Do something that ends in an answer, after what may be done between two answers; look at it all."""
+        self._between()
+        how = self._random.choices(
+            (self._ask, self._again, self._go_on, self._edit, self._too_long), (45, 20, 12, 18, 5)
+        )[0]
+        how()
+        self._compare_history()
+        self.report.turns += 1
+        if self.report.turns % self._compare_every == 0:
+            self._compare_caches()
+        if self.report.turns >= SETTLED:
+            self._measure()
+
+    def end(self) -> Report:
+        """Close everything, and read the file anew."""
+        self._leave()
+        self._engine.close()
+        self._history.close()
+        history = History(self._path)
+        for conversation, kept in self._kept.items():
+            assert _summary(_shape(history, conversation)) == kept
+        assert len(history.conversations(limit=10**9)) == sum(1 for count, _ in self._kept.values() if count)
+        self.report.conversations = len(self._kept)
+        self.report.messages = sum(count for count, _ in self._kept.values())
+        history.close()
+        return self.report
+
+    # What a person does.
+
+    def _between(self) -> None:
+        draw = self._random.random
+        if draw() < 0.15:
+            self._swap(self._random.choice(self._drafts), self._some(0.15, 40))
+        if draw() < 0.3:
+            self._change_parameters()
+        if draw() < 0.06:
+            self._leave()
+            if draw() < 0.5:
+                self._open_another()
+        if draw() < 0.08:
+            self._another_version()
+
+    def _swap(self, draft: str | None, cancelled_after: int | None) -> None:
+        """Another draft, the target staying as it is; a load that was stopped is made again."""
+        load = LoadOptions(**{**vars(self._load), "draft": draft})
+        before = self._engine.pair
+        held = list(before.target.context.tokens) if before else []
+        self._looks_left = cancelled_after
+        self._engine.load(Load(load, self._session.options.drafting))
+        self._looks_left = None
+        if isinstance(self._last, Failed):
+            assert self._last.message == "loading was stopped"
+            self.report.done["load stopped"] += 1
+            self._engine.load(Load(load, self._session.options.drafting))
+        assert isinstance(self._last, Loaded), self._last
+        after = self._engine.pair
+        assert after is not None
+        if before is not None:
+            assert after.target is before.target
+            # Passes are timed after what a cache holds; one that is full makes room for them.
+            room = after.target.context.size - 2
+            assert after.target.context.tokens in (held, held[:room])
+        self._load, self._session.loaded = load, self._last
+        self.report.done["draft swapped"] += 1
+
+    def _change_parameters(self) -> None:
+        pick = self._random.choice
+        self._session.options = AnswerOptions(
+            Sampling(
+                temperature=pick((0.0, 0.8, 1.5)),
+                top_k=pick((0, 5, 40)),
+                min_p=pick((0.0, 0.05)),
+                repeat_penalty=pick((1.0, 1.0, 1.3)),
+                seed=pick((None, 7)),
+            ),
+            Drafting(
+                speculate=pick(("auto", "auto", "always", "off")),
+                drafter=pick(("model", "lookup", "both")),
+                draft_max=pick((None, 1, 3, 16)),
+                draft_sampling=pick(("auto", "sampled", "argmax")),
+                draft_p_min=pick((None, 0.0)),
+            ),
+            max_tokens=pick((1, 5, 10, 10, 20, 20, 20, 40, None)),
+        )
+        if self._random.random() < 0.1:
+            self._session.set_system(" ".join(self._random.choices(_WORDS, k=4)))
+        self.report.done["parameters changed"] += 1
+
+    def _leave(self) -> None:
+        """Begin another conversation."""
+        session = self._session
+        if session.conversation is not None:
+            self._kept[session.conversation] = _summary(self._plain.shape())
+        session.clear()
+        self._plain = Told()
+
+    def _open_another(self) -> None:
+        """Go on with a conversation that was left, from where it was left."""
+        if not self._kept:
+            return
+        opened = self._random.choice(list(self._kept))
+        self._session.open(opened)
+        shape = _shape(self._history, opened)
+        assert _summary(shape) == self._kept.pop(opened)
+        nodes: list[Node] = []
+        for parent, role, digest in shape:
+            nodes.append(Node(None if parent < 0 else nodes[parent], role, digest))
+        self._plain = Told(nodes)
+        self._follow()
+        self.report.done["conversation opened"] += 1
+
+    def _another_version(self) -> None:
+        self._session.show_version(self._random.choice((-1, 1)))
+        self._follow()
+        self.report.done["version changed"] += 1
+
+    def _follow(self) -> None:
+        """The branch that the session shows, in the plain model: it must be one of its own."""
+        conversation, plain = self._session.conversation, self._plain
+        if conversation is None:
+            return
+        ids = [message.id for message in self._history.messages(conversation)]
+        path = [plain.nodes[ids.index(message.id)] for message in self._session.messages]
+        assert [node.parent for node in path] == [None, *path][: len(path)]
+        plain.path = path
+
+    def _ask(self) -> None:
+        words = self._random.choices(_WORDS, k=self._random.choice((1, 5, 5, 20)))
+        self._say(" ".join(words), "asked")
+
+    def _too_long(self) -> None:
+        """More than the context holds: refused, and nothing is kept of it."""
+        self._say("far too long " * CONTEXT, "asked too much")
+        assert isinstance(self._last, Failed)
+
+    def _say(self, text: str, what: str) -> None:
+        before = self._plain.before()
+        place = self._session.editing
+        command = self._session.ask(text, {})
+        if place is not None:
+            del self._plain.path[place:]
+        self._plain.add("user", _digest(text, ()))
+        self._answer(command, what, before)
+
+    def _again(self) -> None:
+        if not self._session.messages:
+            self._ask()
+            return
+        before = self._plain.before()
+        if not self._session.unanswered:
+            self._plain.path.pop()
+        self._answer(self._session.again(), "answered again", before)
+
+    def _go_on(self) -> None:
+        if not self._session.messages or self._session.unanswered:
+            self._again()
+            return
+        self._answer(self._session.go_on(), "gone on with", self._plain.before())
+
+    def _edit(self) -> None:
+        session = self._session
+        prompts = [place for place, message in enumerate(session.messages) if message.role == "user"]
+        if prompts:
+            session.editing = self._random.choice(prompts[-3:])
+            self.report.done["prompt changed"] += 1
+        self._ask()
+
+    # What comes of it.
+
+    def _answer(self, command: Ask, what: str, earlier: tuple[list[Node], list[Node]]) -> None:
+        """Have it answered; where nothing comes of it, all is as it was earlier."""
+        session, plain = self._session, self._plain
+        going_on = bool(plain.path) and plain.path[-1].role == "assistant"
+        before = session.messages[-1] if going_on else None
+        self._looks_left = self._some(0.25, 30)
+        self._engine.ask(command)
+        self._looks_left = None
+        event, text, ids = self._last, "", ()
+        if isinstance(event, Finished):
+            text, ids = event.text, event.token_ids
+            self._compare_tokens(command, event)
+            session.finished(event)
+            self.report.done[f"ended: {event.reason}"] += 1
+            self.report.done["older turns left out"] += event.dropped_turns > 0
+        else:
+            assert isinstance(event, Failed)
+            assert "the context holds" in event.message
+            session.end_answer("", mark="failed", record=session.made_with)
+            self.report.done["ended: refused"] += 1
+        if before is not None:
+            plain.path[-1].digest = _digest(before.text + text, (*before.token_ids, *ids))
+        elif text:
+            plain.add("assistant", _digest(text, ids))
+        else:
+            plain.take_back(*earlier)
+        assert session.trouble == ""
+        self.report.done[what] += 1
+
+    def _compare_tokens(self, command: Ask, event: Finished) -> None:
+        """The target holds what it was asked and what it said, as far as it came, and nothing else."""
+        pair = self._engine.pair
+        assert pair is not None
+        context = pair.target.context
+        prompt = build_prompt(command.turns, pair.template, pair.target.model, context.size).tokens
+        assert context.tokens == [*prompt, *event.token_ids][: len(context.tokens)]
+        if event.reason != "cancelled":
+            assert len(context.tokens) >= len(prompt) + len(event.token_ids) - 1
+
+    def _compare_history(self) -> None:
+        conversation, plain = self._session.conversation, self._plain
+        if conversation is None:
+            return
+        shape = _shape(self._history, conversation)
+        assert shape == plain.shape()
+        path = [_digest(each.text, each.token_ids) for each in self._history.branch(conversation)]
+        assert path == [node.digest for node in plain.path]
+
+    def _compare_caches(self) -> None:
+        """What the contexts would say next is what contexts say that have seen nothing else."""
+        pair = self._engine.pair
+        assert pair is not None
+        for loaded in (pair.target, pair.draft):
+            if loaded is None:
+                continue
+            context = loaded.context
+            held = min(len(context.tokens), context.size - 1)
+            context.truncate(held)
+            tokens = [*context.tokens, _PROBE]
+            found = context.decode([_PROBE], 1)[0].copy()
+            context.truncate(held)
+            difference = float(np.abs(found - _fresh_row(context, tokens)).max())
+            assert difference < 1e-3, f"after {self.report.turns} turns the cache is off by {difference}"
+            self.report.rows_compared += 1
+            self.report.worst_row = max(self.report.worst_row, difference)
+
+    def _measure(self) -> None:
+        """What the process takes now: once for comparison, then what is the most."""
+        process = psutil.Process()
+        now = Taken(process.memory_info().rss, process.num_fds(), process.num_threads())
+        if self.report.settled is None:
+            gc.collect()
+            self.report.settled = self.report.most = now
+        most = self.report.most
+        assert most is not None
+        self.report.most = Taken(
+            max(most.resident, now.resident), max(most.files, now.files), max(most.threads, now.threads)
+        )
+
+    def _some(self, chance: float, most: int) -> int | None:
+        """So many looks at whether to stop, sometimes; `None` is never."""
+        return self._random.randrange(most) if self._random.random() < chance else None
+
+    def _cancelled(self) -> bool:
+        if self._looks_left is None:
+            return False
+        self._looks_left -= 1
+        return self._looks_left < 0
+
+    def _take(self, event: Event) -> None:
+        self._last = event
+
+
+def _fresh_row(context: Context, tokens: list[int]) -> np.ndarray:
+    fresh = context.fresh(len(tokens) + 8, branches=1)
+    for start in range(0, len(tokens), context.chunk):
+        rows = fresh.decode(tokens[start : start + context.chunk], 1)
+    found = rows[0].copy()
+    fresh.close()
+    return found
+
+
+def _digest(text: str, token_ids: tuple[int, ...]) -> bytes:
+    return hashlib.blake2b(f"{text}\0{token_ids}".encode(), digest_size=16).digest()
+
+
+def _shape(history: History, conversation: int) -> list[tuple[int, str, bytes]]:
+    """All messages of a conversation in the file, as `Told.shape` has them."""
+    messages = history.messages(conversation)
+    places = {message.id: place for place, message in enumerate(messages)}
+    return [
+        (
+            -1 if message.parent is None else places[message.parent],
+            message.role,
+            _digest(message.text, message.token_ids),
+        )
+        for message in messages
+    ]
+
+
+def _summary(shape: list[tuple[int, str, bytes]]) -> tuple[int, bytes]:
+    return len(shape), hashlib.blake2b(repr(shape).encode(), digest_size=16).digest()
