@@ -23,6 +23,7 @@ from typing import Any, cast
 
 from .deaths import how_it_died
 from .events import Ask, Cancel, Command, Died, Event, Failed, Load, Quit
+from .terminal import log_to
 
 _QUIT_WITHIN_S = 0.7
 
@@ -171,6 +172,4 @@ def _leave_the_terminal(log_file: Path | None) -> None:
         os.dup2(sink, 1)
         os.dup2(sink, 2)
         os.close(sink)
-        logging.basicConfig(
-            level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
-        )
+        log_to(logging.StreamHandler(sys.stderr), "%(asctime)s %(levelname)s %(message)s")

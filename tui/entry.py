@@ -43,6 +43,7 @@ def _open_chat(
     # Textual takes a while to import, and only the chat needs it.
     from ..app.exit_codes import UNUSABLE
     from ..app.history import IN_MEMORY, History, HistoryError, default_path
+    from ..app.terminal import tell_failure
     from .app import run_chat
 
     path = IN_MEMORY if chat.history is False else chat.history or default_path()
@@ -51,7 +52,7 @@ def _open_chat(
         resume = history.latest() if go_on else None
     except HistoryError as error:
         engine.close()
-        print(f"specchat: {error} (or chat without a history: --no-history)", file=sys.stderr)
+        tell_failure("specchat", f"{error} (or chat without a history: --no-history)")
         return UNUSABLE
     if go_on and resume is None:
         notice = "\n".join(filter(None, (notice, "There is no conversation to go on with yet.")))

@@ -8,6 +8,7 @@ from textual.content import Content
 
 from ...app.decoding.stats import AnswerStats
 from ...app.events import Loaded, ModelInfo
+from ...models.text import on_one_line
 from .. import figures
 from .lines import Lines
 from .status import NEARLY_FULL
@@ -173,7 +174,8 @@ class Panel(Lines):
         self._show("models", *lines)
 
     def _model(self, role: str, model: ModelInfo) -> list[Content]:
-        name = model.name if len(model.name) <= INNER - 7 else model.name[: INNER - 8] + "…"
+        name = on_one_line(model.name)
+        name = name if len(name) <= INNER - 7 else name[: INNER - 8] + "…"
         facts = f"{model.quantization} · {figures.size(model.size_bytes)}"
         return [
             Content.assemble((f"{role:<7}", _DIM), name),
