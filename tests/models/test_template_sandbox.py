@@ -154,9 +154,9 @@ def test_what_is_hostile_ends_in_one_line(source: str):
 numbers = st.sampled_from(["0", "1", "-3", "7", "1000", "99999", "10000000000", "1.5"])
 names = st.sampled_from("a b ns.x ns.y messages messages[0].content messages[-1] 'xy\\n'".split())
 filters = st.sampled_from(
-    "abs capitalize count default dictsort e escape first float groupby indent int items last length list lower "
-    "max min reverse round safe sort string sum title tojson trim unique upper wordcount join "
-    "center batch".split()
+    "abs capitalize count default dictsort e escape first float groupby indent int items last length list "
+    "lower max min reverse round safe sort string sum title tojson trim unique upper wordcount join center "
+    "batch".split()
 )
 methods = st.sampled_from(
     "join split replace strip lstrip rsplit format format_map center ljust zfill encode splitlines title "
