@@ -71,7 +71,7 @@ def loaded_summary(loaded: Loaded) -> Content:
         lines.append(Content.assemble(("draft   ", _FAINT), "none"))
     devices = ", ".join(loaded.devices) or "CPU"
     machine = f"{figures.count(loaded.context_size)} tokens · {loaded.threads} threads · {devices}"
-    lines.append(Content.assemble(("context ", _FAINT), machine))
+    lines.append(Content.assemble(("context ", _FAINT), printable(machine)))
     lines += [
         Content.assemble(("! ", "bold $text-warning"), printable(warning)) for warning in loaded.warnings
     ]
@@ -83,7 +83,7 @@ def _model(role: str, model: ModelInfo) -> Content:
         f" · {model.quantization} · {figures.size(model.size_bytes)}"
         f" · {figures.parameters(model.parameters)} parameters"
     )
-    return Content.assemble((f"{role:<8}", _FAINT), (printable(model.name), "bold"), facts)
+    return Content.assemble((f"{role:<8}", _FAINT), (printable(model.name), "bold"), printable(facts))
 
 
 def prefill(event: PrefillProgress) -> str:

@@ -116,5 +116,11 @@ def test_a_name_is_on_one_line_and_steers_no_terminal(text: str):
 
 
 def test_what_scripts_and_emoji_need_is_left():
-    for text in ("e\u0301", "👨\u200d👩\u200d👧", "می\u200cخواهم", "שלום\u200f!", "🏴\U000e0067\U000e0062\U000e007f"):
+    for text in (
+        "e\u0301",
+        "👨\u200d👩\u200d👧",
+        "می\u200cخواهم",
+        "שלום\u200f!",
+        "🏴\U000e0067\U000e0062\U000e007f",
+    ):
         assert printable(text) == text

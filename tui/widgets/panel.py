@@ -170,7 +170,7 @@ class Panel(Lines):
         lines = [_title("Models"), *self._model("target", loaded.target)]
         lines += self._model("draft", loaded.draft) if loaded.draft else [_pair("draft", "none")]
         lines.append(_pair("threads", str(loaded.threads)))
-        lines.append(_pair("on", ", ".join(loaded.devices)[: INNER - 3] or "CPU"))
+        lines.append(_pair("on", on_one_line(", ".join(loaded.devices))[: INNER - 3] or "CPU"))
         self._show("models", *lines)
 
     def _model(self, role: str, model: ModelInfo) -> list[Content]:
@@ -179,7 +179,7 @@ class Panel(Lines):
         facts = f"{model.quantization} · {figures.size(model.size_bytes)}"
         return [
             Content.assemble((f"{role:<7}", _DIM), name),
-            Content.assemble(" " * 7, (facts[: INNER - 7], _DIM)),
+            Content.assemble(" " * 7, (on_one_line(facts)[: INNER - 7], _DIM)),
         ]
 
     def _show(self, section: str, *lines: Content) -> None:
