@@ -175,7 +175,7 @@ def inline(tokens: list[Token]) -> Content:
 
     def add(text: str, style: str = "") -> None:
         nonlocal length
-        text = printable(text)  # Markdown can spell any character: &#27;
+        text = printable(text)  # Markdown can spell what turns the direction: &#x202e;
         parts.append(text)
         if style:
             spans.append(Span(length, length + len(text), style))
