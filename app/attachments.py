@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from ..models.errors import SpecchatError
 from ..models.gguf_layout import shown
+from ..models.text import is_plain, printable
 
 LARGEST = 256 * 1024
 """Bytes of a file that a prompt takes where nothing else is said: more than most contexts hold."""
@@ -184,7 +185,7 @@ def complete_path(prefix: str, folder: Path, limit: int = 50) -> list[str]:
                 entry
                 for entry in itertools.islice(entries, _MOST_ENTRIES)
                 if entry.name.casefold().startswith(begun.casefold())
-                and entry.name.isprintable()
+                and is_plain(entry.name)
                 and (begun.startswith(".") or not entry.name.startswith("."))
             )
             first = heapq.nsmallest(limit, wanted, key=lambda entry: (entry.name.casefold(), entry.name))
@@ -262,4 +263,4 @@ def _language(path: Path) -> str:
 
 
 def _one_line(name: str) -> str:
-    return "".join(c if c.isprintable() else "\ufffd" for c in name)
+    return "".join(c if c.isprintable() else "\ufffd" for c in printable(name))

@@ -19,6 +19,7 @@ from ..models.errors import ModelFileError
 from ..models.gguf_file import GgufHeader, read_header
 from ..models.gguf_layout import shown
 from ..models.pair import judge
+from ..models.text import printable
 from .demo import demo_model
 
 _DEEP, _SHALLOW = 6, 2
@@ -274,7 +275,7 @@ def _name_of(path: Path) -> str:
 def _found(
     path: Path, name: str, place: Place, state: os.stat_result, size: int
 ) -> tuple[Identity, FoundModel]:
-    readable = "".join(character if character.isprintable() else "\ufffd" for character in name)
+    readable = "".join(character if character.isprintable() else "\ufffd" for character in printable(name))
     return (state.st_dev, state.st_ino), FoundModel(path, readable, place.name, size, state.st_mtime)
 
 

@@ -20,6 +20,7 @@ from .parsers import COMMANDS, PROG, chat_parser
 from .requests import AnswerOptions, LoadOptions
 from .settings import ChatSettings, SettingsFile, Value, all_settings, chat_settings, in_force
 from .settings_file import chosen_path, read_settings
+from .terminal import show, tell_failure
 
 if TYPE_CHECKING:
     from .process import EngineProcess
@@ -179,12 +180,12 @@ def _config(words: Sequence[str]) -> int:
             parser.error("with --no-config there is no settings file")
         if options.init:
             _or_exit(parser, lambda: write_template(path, all_settings()))
-        print(path)
+        show(str(path))
         return DONE
     _, values, file = _settled(parser, words)
-    print((as_json if options.json else as_toml)(all_settings(), values, file, Path.cwd()))
+    show((as_json if options.json else as_toml)(all_settings(), values, file, Path.cwd()))
     for line in unknown_variables(all_settings(), os.environ):
-        print(f"{parser.prog}: {line}", file=sys.stderr)
+        tell_failure(parser.prog, line)
     return DONE
 
 
@@ -192,7 +193,7 @@ def _completion(words: Sequence[str]) -> int:
     options = COMMANDS["completion"]().parse_args(words)
     from .completion import script
 
-    print(script(options.shell), end="")
+    show(script(options.shell), end="")
     return DONE
 
 

@@ -24,11 +24,12 @@ from .comparison import Comparison, Contender, Row
 from .crash_report import unexpected
 from .exit_codes import DONE, FAILED, INTERRUPTED, UNUSABLE
 from .interrupt import Interrupt
-from .log_file import log_to
+from .log_file import LogFile
 from .options import Parser
 from .recommending import keep_recommendations
 from .remembered import Remembered, default_path
 from .requests import AnswerOptions, LoadOptions
+from .terminal import log_to, one_line, show, tell_failure
 
 _WIDTH = 80
 _UNUSABLE = (ModelFileError, PairError, LoadError, TemplateError, PromptsError)
@@ -45,7 +46,7 @@ def compare_command(
     _check(parser, options, answer)
     report, png = (_output(parser, name) for name in (options.report, options.png))
     if log_file is not None:
-        log_to(log_file)
+        log_to(LogFile(log_file))
     with contextlib.suppress(AttributeError):
         cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     remembered = Remembered(default_path())
@@ -71,9 +72,9 @@ def compare_command(
     if comparison.complete and comparison.unrest is None:
         keep_recommendations(comparison, remembered)
     if options.json:
-        print(json.dumps(as_json(comparison), ensure_ascii=False, allow_nan=False), flush=True)
+        show(json.dumps(as_json(comparison), ensure_ascii=False, allow_nan=False))
     else:
-        print(as_text(comparison), flush=True)
+        show(as_text(comparison))
     try:
         _write(comparison, report, png)
     except SpecchatError as error:
@@ -117,7 +118,7 @@ def _wanted(options: argparse.Namespace, load: LoadOptions, answer: AnswerOption
 
 def _fail(parser: Parser, message: str, code: int) -> int:
     """Say what is wrong in one line; returns the exit code."""
-    print(f"{parser.prog}: {message}", file=sys.stderr)
+    tell_failure(parser.prog, message)
     return code
 
 
@@ -205,7 +206,7 @@ class _Progress:
             case Preparing():
                 self._draw(happening.what)
             case Noted():
-                self._console.print(Text(f"note: {happening.text}"), soft_wrap=True)
+                self._console.print(Text(one_line(f"note: {happening.text}")), soft_wrap=True)
             case Answering():
                 seconds = happening.left_s
                 left = f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
@@ -216,12 +217,12 @@ class _Progress:
             case Compared():
                 self._contenders, self._rows = happening.contenders, happening.rows
                 if not self._watched:
-                    self._console.print(Text(_told(happening)), soft_wrap=True)
+                    self._console.print(Text(one_line(_told(happening))), soft_wrap=True)
 
     def _draw(self, line: str) -> None:
         if self._watched:
             table = [tables(self._contenders, self._rows)] if self._rows else []
-            self._live.update(Group(*table, Text(line)), refresh=True)
+            self._live.update(Group(*table, Text(one_line(line))), refresh=True)
 
 
 def _told(compared: Compared) -> str:

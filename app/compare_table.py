@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .comparison import Comparison, Contender, Row, Spread
+from .terminal import one_line
 
 _NONE = "-"
 _COLUMNS = 6
@@ -26,16 +27,18 @@ def tables(contenders: Sequence[Contender], rows: Sequence[Row]) -> RenderableTy
     parts: list[RenderableType] = []
     for start in range(0, len(kinds), _COLUMNS):
         shown = kinds[start : start + _COLUMNS]
-        speed = _table("speed-up", *(kind or "all" for kind in shown))
+        speed = _table("speed-up", *(one_line(kind) if kind else "all" for kind in shown))
         for index, contender in seen:
             if contender.drafts != "none":
-                speed.add_row(Text(contender.name), *(_ratio(found.get((index, kind))) for kind in shown))
+                speed.add_row(
+                    Text(one_line(contender.name)), *(_ratio(found.get((index, kind))) for kind in shown)
+                )
         parts.append(speed)
     figures = _table("all kinds", "tok/s", "counted", "accepted", "tok/pass", "first", "memory")
     for index, contender in seen:
         row = found[index, None]
         figures.add_row(
-            Text(contender.name),
+            Text(one_line(contender.name)),
             _middle(row.tokens_per_second, "{:.1f}"),
             _middle(row.counted_speedup, "{:.2f}x"),
             _NONE if row.acceptance_rate is None else f"{row.acceptance_rate:.0%}",

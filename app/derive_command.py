@@ -40,6 +40,7 @@ from .options import Parser
 from .own_text import Sample, opened, write_samples
 from .quant_search import CANDIDATES, QuantSearch, find_fastest
 from .self_drafts import LayerSearch, find_layers
+from .terminal import show, status, tell
 
 _CONTEXT = 768
 _TOKENS = 64
@@ -141,15 +142,14 @@ class _Work:
                 f"{was}: {shown(Path(path.name))} {derived.recipe.words}, {derived.size_bytes / 1e6:,.0f} MB"
             )
         if self._options.json:
-            print(json.dumps(as_json(source, derived, quants, layers), allow_nan=False))
+            show(json.dumps(as_json(source, derived, quants, layers), allow_nan=False))
         else:
-            print(derived.path if derived else path)
-        sys.stdout.flush()
+            show(str(derived.path if derived else path))
 
     def say(self, line: str) -> None:
         """A line for the person, on stderr."""
         self._status("")
-        print(line, file=sys.stderr, flush=True)
+        tell(line)
 
     def fail(self, line: str, code: int) -> int:
         """The same, for what failed; returns the exit code."""
@@ -240,5 +240,5 @@ class _Work:
     def _status(self, text: str) -> None:
         """A line that the next one replaces, where a person is looking; an empty one only clears it."""
         if self._watched and (text or self._status_shown):
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+            status(text)
             self._status_shown = bool(text)

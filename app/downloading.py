@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from ..models.errors import SpecchatError
 from ..models.gguf_layout import shown
+from ..models.text import is_plain
 from .byte_counts import bytes_text
 from .hub import DownloadError, Listed, bad_name, discreet, in_words, no_hub
 
@@ -146,11 +147,11 @@ class _Watch:
 
 def _refuse_impossible(repository: str, file: str) -> None:
     """What the library's versions do not all refuse, or only once the file has come."""
-    if not repository.isprintable():
+    if not is_plain(repository):
         raise DownloadError(bad_name(repository))
     steps = PurePosixPath(file).parts
     anchored = PurePosixPath(file).is_absolute() or PureWindowsPath(file).anchor
-    if not steps or anchored or ".." in steps or "\\" in file or not file.isprintable():
+    if not steps or anchored or ".." in steps or "\\" in file or not is_plain(file):
         raise DownloadError(f"{file!a} is no path inside a repository; give one like folder/model.gguf")
 
 

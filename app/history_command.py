@@ -13,13 +13,13 @@ from typing import cast
 from rich.cells import set_cell_size
 
 from ..models.gguf_layout import shown
-from ..models.text import printable
 from .clocks import date_and_time
 from .exit_codes import DONE, UNUSABLE
 from .exporting import export_json, export_markdown
 from .history import TITLE_CELLS, Conversation, History, HistoryError, default_path
 from .history_search import HIT, HIT_END
 from .options import Parser
+from .terminal import one_line, show, tell, tell_failure
 
 _MOST_ROWS = 10_000
 
@@ -37,7 +37,7 @@ def history_command(parser: Parser, words: Sequence[str]) -> int:
         cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     path = Path(options.file) if options.file else default_path()
     if not path.exists():
-        print(f"{parser.prog}: nothing has been kept in {shown(path)} yet", file=sys.stderr)
+        tell_failure(parser.prog, f"nothing has been kept in {shown(path)} yet")
         return DONE if options.action in ("list", "search") else UNUSABLE
     try:
         with contextlib.closing(History(path)) as history:
@@ -49,41 +49,36 @@ def history_command(parser: Parser, words: Sequence[str]) -> int:
 
 def _list(history: History, _options: argparse.Namespace) -> None:
     for conversation in history.conversations(limit=_MOST_ROWS):
-        _print(_row(conversation))
+        show(_row(conversation))
 
 
 def _search(history: History, options: argparse.Namespace) -> None:
     hits = history.search(" ".join(options.words))
     if not hits:
-        print("nothing that was said has these words", file=sys.stderr)
+        tell("nothing that was said has these words")
     for hit in hits:
-        _print(_row(hit.conversation))
-        _print(f"      {' '.join(hit.snippet.replace(HIT, '').replace(HIT_END, '').split())}")
+        show(_row(hit.conversation))
+        show(f"      {' '.join(hit.snippet.replace(HIT, '').replace(HIT_END, '').split())}")
 
 
 def _export(history: History, options: argparse.Namespace) -> None:
     conversation = history.get(options.id)
     if options.json:
-        _print(export_json(conversation, history.messages(options.id)))
+        show(export_json(conversation, history.messages(options.id)))
     else:
-        _print(export_markdown(conversation, history.branch(options.id)), end="")
+        show(export_markdown(conversation, history.branch(options.id)), end="")
 
 
 def _delete(history: History, options: argparse.Namespace) -> None:
     conversation = history.get(options.id)
     history.delete(options.id)
-    print(f"deleted: {printable(conversation.title)}", file=sys.stderr)
+    tell(f"deleted: {conversation.title}")
 
 
 def _row(conversation: Conversation) -> str:
     said = date_and_time(conversation.updated)
-    title = set_cell_size(conversation.title, TITLE_CELLS)
+    title = set_cell_size(one_line(conversation.title), TITLE_CELLS)
     return f"{conversation.id:>5}  {said}  {conversation.turns:>4} messages  {title}".rstrip()
-
-
-def _print(text: str, end: str = "\n") -> None:
-    """Print as it is into a file or a pipe, and to a terminal without what would steer it."""
-    print(printable(text) if sys.stdout.isatty() else text, end=end)
 
 
 def _id(parser: Parser, options: argparse.Namespace) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,11 +14,12 @@ from ..models.gguf_layout import shown
 from ..models.locate import locate_model
 from ..models.memory import MemoryEstimate
 from ..models.pair import Verdict, judge
-from ..models.text import printable
+from ..models.text import on_one_line
 from .exit_codes import DONE, UNUSABLE
 from .footprint import context_size, needed
 from .processor import Processor
 from .requests import LoadOptions
+from .terminal import one_line, show, tell_failure
 from .thinking import knows_thoughts
 
 _LABELS = {"fits": "fits", "fits_but": "fits, but", "cannot": "cannot draft for it"}
@@ -53,14 +53,14 @@ def inspect(
             unusable[file] = str(error)
     models = _inspected(headers, options, processor)
     if as_json:
-        print(json.dumps(_as_json(models, options, unusable), indent=2, ensure_ascii=False))
+        show(json.dumps(_as_json(models, options, unusable), indent=2, ensure_ascii=False))
     else:
         for index, model in enumerate(models):
-            print("\n".join(["", *_described(model, options)][index == 0 :]))
+            show("\n".join(["", *_described(model, options)][index == 0 :]))
         for model in models[1:]:
-            print("\n".join(["", *_pair_described(models[0], model)]))
+            show("\n".join(["", *_pair_described(models[0], model)]))
     for reason in unusable.values():
-        print(f"{name}: {reason}", file=sys.stderr)
+        tell_failure(name, reason)
     verdicts = [model.verdict for model in models if model.verdict is not None]
     return UNUSABLE if unusable or not all(verdict.usable for verdict in verdicts) else DONE
 
@@ -177,7 +177,7 @@ def _tensor_lines(header: GgufHeader) -> Iterable[str]:
 
 def _origin_line(header: GgufHeader) -> str:
     origin = header.origin
-    return f"{printable(origin.source)} by specchat derive: {printable(origin.recipe)}" if origin else ""
+    return f"{one_line(origin.source)} by specchat derive: {one_line(origin.recipe)}" if origin else ""
 
 
 def _vocabulary_line(vocabulary: Vocabulary) -> str:
@@ -186,7 +186,7 @@ def _vocabulary_line(vocabulary: Vocabulary) -> str:
 
 def _special_line(vocabulary: Vocabulary) -> str:
     told = [
-        f"{name} {printable(text)!r} ({token}{', added' if added else ', not added'})"
+        f"{name} {on_one_line(text)!r} ({token}{', added' if added else ', not added'})"
         for name, token, text, added in (
             ("BOS", vocabulary.bos, vocabulary.bos_text, vocabulary.add_bos),
             ("EOS", vocabulary.eos, vocabulary.eos_text, vocabulary.add_eos),

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from ..models.built_in_templates import BUILT_IN_TEMPLATES
 from .decoding.settings import Sampling
 from .exit_codes import UNUSABLE
 from .private_files import open_to_append
 from .requests import MAX_DRAFT, AnswerOptions, Drafting, LoadOptions
+from .terminal import one_line
 
 
 class Parser(argparse.ArgumentParser):
@@ -21,6 +23,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End with exit code 2."""
         self.exit(UNUSABLE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """End with this exit code, after one line on stderr that may quote what a stranger wrote."""
+        super().exit(status, f"{one_line(message)}\n" if message else None)
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,9 @@ def add_model_options(parser: argparse.ArgumentParser, *, several: bool = False)
         help="flash attention (default: auto)",
     )
     group.add_argument(
-        "--chat-template", metavar=FILE, help="a jinja file in place of the model's own chat template"
+        "--chat-template",
+        metavar=FILE,
+        help=f"a jinja file, or {' or '.join(BUILT_IN_TEMPLATES)}, in place of the model's own chat template",
     )
     group.add_argument("--log-file", metavar=FILE, help="where llama.cpp's log goes")
     check = group.add_argument(
@@ -331,8 +339,8 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
 
 def load_options(parser: Parser, options: argparse.Namespace) -> LoadOptions:
     """What to load; there is a target."""
-    template = None
-    if options.chat_template is not None:
+    template = options.chat_template
+    if template is not None and template not in BUILT_IN_TEMPLATES:
         try:
             template = Path(options.chat_template).expanduser().read_text(encoding="utf-8")
             if not template.strip():

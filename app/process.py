@@ -31,6 +31,7 @@ from .crash_report import traceback_lines
 from .deaths import how_it_died
 from .events import Ask, Cancel, Command, Died, Event, Failed, Load, Quit
 from .private_files import open_to_append
+from .terminal import log_to
 
 _QUIT_WITHIN_S = 0.7
 _LAST_LINES, _LAST_BYTES = 60, 16_384
@@ -233,6 +234,4 @@ def _leave_the_terminal(log_file: Path | None) -> None:
         os.dup2(sink, 1)
         os.dup2(sink, 2)
         os.close(sink)
-        logging.basicConfig(
-            level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
-        )
+        log_to(logging.StreamHandler(sys.stderr), "%(asctime)s %(levelname)s %(message)s")

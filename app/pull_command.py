@@ -17,6 +17,7 @@ from .exit_codes import DONE, FAILED, INTERRUPTED
 from .known_models import HubFile, Known, known_models
 from .options import Parser
 from .pulling import Pulled, pull
+from .terminal import show, tell, tell_failure
 
 
 def pull_command(parser: Parser, words: Sequence[str]) -> int:
@@ -36,7 +37,7 @@ def pull_command(parser: Parser, words: Sequence[str]) -> int:
         lookup = False
     else:
         [known] = [known for known in known_models() if known.key == options.pair]
-        print(f"{known.name}, {bytes_text(known.size_bytes)}: {known.licence}", file=sys.stderr)
+        tell(f"{known.name}, {bytes_text(known.size_bytes)}: {known.licence}")
         names = chat_with = [HubName(file.repository, file.file) for file in known.files]
         lookup = known.draft is None
     return _pull(parser, names, _chat_line(chat_with, lookup), options.json)
@@ -49,26 +50,23 @@ def _pull(parser: Parser, names: Sequence[HubName], chat_line: str, as_json: boo
         with shown_on(sys.stderr) as watch:
             pulled = pull(names, watch)
     except SpecchatError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
+        tell_failure(parser.prog, error)
         return FAILED
     except KeyboardInterrupt:
-        print(
-            f"{parser.prog}: stopped; what has come is kept, and the next pull goes on from there",
-            file=sys.stderr,
-        )
+        tell_failure(parser.prog, "stopped; what has come is kept, and the next pull goes on from there")
         return INTERRUPTED
     for model in pulled:
         if model.problem:
-            print(f"{parser.prog}: it is here, but {model.problem}", file=sys.stderr)
+            tell_failure(parser.prog, f"it is here, but {model.problem}")
     usable = not any(model.problem for model in pulled)
     if as_json:
         told = {"models": [_as_json(model) for model in pulled], "chat": chat_line if usable else None}
-        print(json.dumps(told, indent=2))
+        show(json.dumps(told, indent=2))
         return DONE
     if chat_line and usable:
-        print(f"to chat: {chat_line}", file=sys.stderr)
+        tell(f"to chat: {chat_line}")
     for model in pulled:
-        print(model.paths[0])
+        show(str(model.paths[0]))
     return DONE
 
 
@@ -104,16 +102,16 @@ def _as_json(model: Pulled) -> dict[str, Any]:
 
 def _print_pairs(pairs: Sequence[Known], as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"pairs": [_pair_json(known) for known in pairs]}, indent=2))
+        show(json.dumps({"pairs": [_pair_json(known) for known in pairs]}, indent=2))
         return
     commands = [_pair_command(known) for known in pairs]
     width = max(map(len, commands))
-    print(f"{'to fetch it':<{width}}  {'target':>8}  {'draft':>8}  {'share':>5}  licence")
+    show(f"{'to fetch it':<{width}}  {'target':>8}  {'draft':>8}  {'share':>5}  licence")
     for known, command in zip(pairs, commands, strict=True):
         target = bytes_text(known.target.size_bytes)
         draft = bytes_text(known.draft.size_bytes) if known.draft else "-"
         share = f"{known.share:.0%}" if known.draft else "-"
-        print(f"{command:<{width}}  {target:>8}  {draft:>8}  {share:>5}  {known.licence}")
+        show(f"{command:<{width}}  {target:>8}  {draft:>8}  {share:>5}  {known.licence}")
 
 
 def _pair_command(known: Known) -> str:

@@ -18,6 +18,8 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from ..models.text import on_one_line
+from . import terminal
 from .byte_counts import bytes_text
 from .downloading import Progress as Told
 
@@ -75,14 +77,10 @@ def _lines(stream: TextIO, file: str, clock: Callable[[], float]) -> Told:
         if (now := clock()) >= due or done >= total:
             due = now + _QUIET_S
             share = f" ({done / total:.0%})" if total else ""
-            print(
-                f"{_last_step(file)}: {bytes_text(done)} of {bytes_text(total)}{share}",
-                file=stream,
-                flush=True,
-            )
+            terminal.tell(f"{_last_step(file)}: {bytes_text(done)} of {bytes_text(total)}{share}", stream)
 
     return tell
 
 
 def _last_step(file: str) -> str:
-    return file.rsplit("/", 1)[-1]
+    return on_one_line(file.rsplit("/", 1)[-1])

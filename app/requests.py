@@ -68,6 +68,6 @@ class LoadOptions:
     cache_type_v: str = "f16"
     flash_attn: Literal["auto", "on", "off"] = "auto"
     chat_template: str | None = None
-    """The text of a jinja template that replaces the model's own."""
+    """The text of a jinja template that replaces the model's own, or the name of a built-in one."""
     memory_check: bool = True
     """Whether to refuse what would take more memory than is available."""

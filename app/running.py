@@ -15,10 +15,11 @@ from .engine import Engine
 from .events import Ask, Event, Failed, Finished, Load, Loaded, LoadProgress, PrefillProgress, Progress
 from .exit_codes import DONE, FAILED, INTERRUPTED, UNUSABLE
 from .interrupt import Interrupt
-from .log_file import log_to
+from .log_file import LogFile
 from .remembered import Remembered, default_path
 from .reporting import answer_json, figures
 from .requests import AnswerOptions, LoadOptions, Turn
+from .terminal import Streamed, log_to, show, status, tell, tell_failure
 from .verifying import verify_answer
 
 
@@ -36,7 +37,7 @@ def run_once(
 ) -> int:
     """Load, answer, report; returns the exit code."""
     if log_file is not None:
-        log_to(log_file)
+        log_to(LogFile(log_file))
     with contextlib.suppress(AttributeError):
         # An answer may hold what a terminal cannot write.
         cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="replace")
@@ -64,10 +65,9 @@ def run_once(
             answer = answer_json(finished, engine.pair, options, output.warnings)
             if verification is not None:
                 answer["verify"] = asdict(verification)
-            print(json.dumps(answer, ensure_ascii=False, allow_nan=False))
+            show(json.dumps(answer, ensure_ascii=False, allow_nan=False))
         else:
             output.note(figures(finished))
-        sys.stdout.flush()
         if finished.reason == "cancelled":
             return INTERRUPTED
         return FAILED if verification is not None and not verification.explained else DONE
@@ -76,7 +76,7 @@ def run_once(
     except Exception as error:
         if debug:
             raise
-        print(f"{name}: {unexpected(error, name, debug=debug, said=(prompt, system or ''))}", file=sys.stderr)
+        tell_failure(name, unexpected(error, name, debug=debug, said=(prompt, system or "")))
         return FAILED
     finally:
         engine.close()
@@ -94,6 +94,7 @@ class _Output:
         self._name = name
         self._watched = sys.stderr.isatty()
         self._ended_line = True
+        self._answer = Streamed()
 
     def take(self, event: Event) -> None:
         """Show one event."""
@@ -112,12 +113,12 @@ class _Output:
                 if self.streaming:
                     text = "".join(piece.text for piece in event.pieces)
                     self._ended_line = text.endswith("\n")
-                    print(text, end="", flush=True)
+                    self._answer.show(text)
             case Finished():
                 self._status("")
                 self.finished = event
                 if self.streaming and not self._ended_line:
-                    print(flush=True)
+                    self._answer.show("\n")
                 if event.dropped_turns:
                     self.note(f"the oldest {event.dropped_turns} turns did not fit and were not sent")
             case Failed():
@@ -128,13 +129,13 @@ class _Output:
 
     def note(self, text: str) -> None:
         """A line for the person, on stderr."""
-        print(text, file=sys.stderr, flush=True)
+        tell(text)
 
     def fail(self, code: int) -> int:
         """Say what failed, in one line; returns the exit code."""
-        print(f"{self._name}: {self.failure}", file=sys.stderr)
+        tell_failure(self._name, self.failure)
         return code
 
     def _status(self, text: str) -> None:
         if self._watched:
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+            status(text)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
+from ..models.built_in_templates import BUILT_IN_TEMPLATES
 from ..models.errors import SpecchatError
 from ..models.repository import parse_name
 from . import toml_text
@@ -137,7 +138,7 @@ class Setting:
         return self.located(self._judged(str(value)), folder)
 
     def located(self, value: Any, folder: Path) -> Any:
-        """The value, with a path in it made whole; what names a model in a cache stays as it is."""
+        """The value, with a path in it made whole; the name of what is no file stays as it is."""
         if isinstance(value, list):
             return [self.located(part, folder) for part in cast("list[Any]", value)]
         if not self._is_path or not isinstance(value, str) or not value:
@@ -146,7 +147,8 @@ class Setting:
         # os.path, since pathlib raises for a name that is too long.
         there = os.path.exists(path)  # noqa: PTH110
         names_a_model = self.option.metavar == GGUF and parse_name(value) is not None
-        return value if names_a_model and not there else path
+        names_a_template = self.dest == "chat_template" and value in BUILT_IN_TEMPLATES
+        return value if names_a_template or (names_a_model and not there) else path
 
     @property
     def _is_switch(self) -> bool:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from typing import cast
+
+from ..models.text import is_plain
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -15,7 +18,8 @@ def literal(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return f'"{"".join(map(_escaped, value))}"'
+        marks = not is_plain(value)
+        return f'"{"".join(_escaped(character, marks) for character in value)}"'
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(literal, cast('Iterable[object]', value)))}]"
     return printable(str(value))
@@ -29,13 +33,14 @@ def key(*names: str) -> str:
 def printable(text: object) -> str:
     """A text on one line, for messages and comments."""
     shown = str(text)
-    return shown if shown.isprintable() else ascii(shown)
+    return shown if is_plain(shown) else ascii(shown)
 
 
-def _escaped(character: str) -> str:
+def _escaped(character: str, marks: bool) -> str:
+    """The character; where `marks` says so, not those that would be drawn on the one before."""
     if character in _ESCAPES:
         return _ESCAPES[character]
-    if character.isprintable():
+    if character.isprintable() and not (marks and unicodedata.combining(character)):
         return character
     code = ord(character)
     if 0xD800 <= code < 0xE000:  # half a character, from a file's name that is no UTF-8: TOML has none

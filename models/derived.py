@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from .text import on_one_line
+
 KEY = "specchat.derived."
 """What the keys of all notes begin with."""
 
@@ -89,7 +91,7 @@ class Origin:
         }  # fmt: skip
         try:
             return cls(
-                source="".join(c if c.isprintable() else " " for c in texts["source"]),
+                source=on_one_line(texts["source"]),
                 source_bytes=int(texts["source_bytes"]),
                 source_sha256=texts["source_sha256"],
                 source_layers=int(texts["source_layers"]),

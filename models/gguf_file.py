@@ -14,6 +14,7 @@ from .gguf_layout import TOKENS_KEY, Layout, damaged, read_layout, shown
 from .loadable import refuse_unloadable
 from .shape import Shape, shape_of
 from .tensors import TensorGroup, block_of, grouped, type_name
+from .text import on_one_line
 
 
 @dataclass(frozen=True)
@@ -127,10 +128,10 @@ def read_header(path: str | Path, *, weights: bool = True) -> GgufHeader:
     return GgufHeader(
         path=path,
         size_bytes=sum(layout.size_bytes for layout in layouts),
-        architecture=_one_line(architecture),
-        name=_one_line(metadata.text("general.name")) or _one_line(path.stem),
-        basename=_one_line(metadata.text("general.basename")),
-        organisation=_one_line(metadata.text("general.organization")),
+        architecture=on_one_line(architecture),
+        name=on_one_line(metadata.text("general.name")) or on_one_line(path.stem),
+        basename=on_one_line(metadata.text("general.basename")),
+        organisation=on_one_line(metadata.text("general.organization")),
         quantization=_quantization(metadata, layouts),
         parameters=sum(tensor.elements for layout in layouts for tensor in layout.tensors),
         train_context=metadata.number(f"{architecture}.context_length"),
@@ -139,8 +140,8 @@ def read_header(path: str | Path, *, weights: bool = True) -> GgufHeader:
         vocabulary=vocabulary,
         chat_template=metadata.text("tokenizer.chat_template") or None,
         parts=len(layouts),
-        author=_one_line(metadata.text("general.author")),
-        licence=_one_line(metadata.text("general.license")),
+        author=on_one_line(metadata.text("general.author")),
+        licence=on_one_line(metadata.text("general.license")),
         shape=shape_of(architecture, metadata),
         tensors=grouped(tensor for layout in layouts for tensor in layout.tensors),
         origin=Origin.read(first.values),
@@ -383,8 +384,8 @@ def _vocabulary(path: Path, metadata: _Metadata) -> Vocabulary:
         return None
 
     return Vocabulary(
-        kind=_one_line(kind),
-        pre=_one_line(pre),
+        kind=on_one_line(kind),
+        pre=on_one_line(pre),
         tokens=tokens,
         bos=special("tokenizer.ggml.bos_token_id", defaults.bos),
         eos=special("tokenizer.ggml.eos_token_id", defaults.eos),
@@ -392,8 +393,3 @@ def _vocabulary(path: Path, metadata: _Metadata) -> Vocabulary:
         add_bos="gemma4" in (kind, pre) or metadata.flag("tokenizer.ggml.add_bos_token", defaults.add_bos),
         add_eos=metadata.flag("tokenizer.ggml.add_eos_token", defaults.add_eos),
     )
-
-
-def _one_line(text: str) -> str:
-    """A text out of a file, fit for one line of a screen."""
-    return "".join(c if c.isprintable() else " " for c in text[:200]).strip()

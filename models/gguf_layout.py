@@ -12,6 +12,7 @@ from math import prod
 from pathlib import Path
 
 from .errors import ModelFileError
+from .text import is_plain
 
 Value = bool | int | float | str | tuple[bytes, ...] | tuple[int, ...]
 
@@ -71,7 +72,7 @@ class Layout:
 def shown(path: Path) -> str:
     """A path as it is written in a message: one line, nothing that moves a terminal's cursor."""
     text = str(path)
-    return text if text.isprintable() else ascii(text)
+    return text if is_plain(text) else ascii(text)
 
 
 def read_layout(path: Path) -> Layout:

@@ -6,6 +6,8 @@ import contextlib
 import logging
 from collections.abc import Generator
 
+from .text import on_one_line, printable
+
 log = logging.getLogger("specchat.llama.cpp")
 log.addHandler(logging.NullHandler())  # silent unless someone listens
 
@@ -14,7 +16,7 @@ _LEVELS = {1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERR
 
 def hear(level: int, text: bytes) -> None:
     """Log one of llama.cpp's lines, with ggml's number for its level."""
-    line = text.decode("utf-8", errors="replace").rstrip()
+    line = printable(text.decode("utf-8", errors="replace")).rstrip()
     if line.strip("."):  # a run of dots is llama.cpp's own progress bar
         log.log(_LEVELS.get(level, logging.DEBUG), "%s", line)
 
@@ -35,7 +37,7 @@ class LastErrors(logging.Handler):
         if not self.lines:
             return "llama.cpp gave no reason"
         told = next((line for line in self.lines if "error" in line), self.lines[0])
-        return told.split(": ", 1)[-1].removeprefix("error loading model: ")
+        return on_one_line(told.split(": ", 1)[-1].removeprefix("error loading model: "), 500)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .errors import ModelFileError
+from .text import is_plain
 
 _NAME = re.compile(
     r"(?P<repository>\w[\w.-]*/\w[\w.-]*)"
@@ -61,7 +62,7 @@ def parse_name(text: str) -> HubName | None:
     None for what is no such name. `owner/file.gguf` is none either: it is a path.
     """
     named = _NAME.fullmatch(text)
-    if named is None or not text.isprintable():
+    if named is None or not is_plain(text):
         return None
     file = named["file"]
     if file is not None:
@@ -134,7 +135,7 @@ def _whole_models(sizes: Mapping[str, int]) -> Iterable[RepositoryModel]:
     parts: dict[tuple[str, int], dict[int, str]] = {}
     for path in sizes:
         # What cannot be written on one line cannot be asked for either.
-        if not path.endswith(".gguf") or not path.isprintable():
+        if not path.endswith(".gguf") or not is_plain(path):
             continue
         named = _PART.fullmatch(path)
         number, count = (int(named["number"]), int(named["count"])) if named else (1, 1)

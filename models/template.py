@@ -1,25 +1,24 @@
-"""Conversations to prompts: a model's own chat template, run in jinja2's sandbox.
-
-A template comes out of a downloaded file. It sees the conversation and a clock and no Python object behind
-them. What it could still do is waste time and memory: loops, repetition and length are bounded here.
-"""
+"""Conversations to prompts: a model's own chat template, or one that stands in for it."""
 
 from __future__ import annotations
 
-import json
+import contextlib
+import time
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
-import jinja2
-from jinja2 import nodes
-from jinja2.ext import Extension
-from jinja2.parser import Parser
-from jinja2.runtime import Context
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-
+from .built_in_templates import BUILT_IN_TEMPLATES
 from .errors import TemplateError
+from .template_sandbox import TemplateProgram
+
+_INSTEAD = (
+    f"--chat-template {' or '.join(BUILT_IN_TEMPLATES)} uses a built-in one instead, "
+    "--chat-template FILE one of yours"
+)
+_SAID = "Is this heard?"
+"""What a template is tried with."""
 
 
 class Message(NamedTuple):
@@ -33,27 +32,6 @@ class Message(NamedTuple):
 Messages = Sequence[tuple[str, str] | Message]
 """Role ("system", "user", "assistant") and text, oldest first."""
 
-_CHATML = (
-    "{% for message in messages %}"
-    "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
-    "{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
-)
-# A line end rather than a space after the role: a prompt that ends in a space tokenizes badly.
-_TRANSCRIPT = (
-    "{% for message in messages %}"
-    "{{ message['role'] | capitalize + ':\\n' + message['content'] + '\\n\\n' }}"
-    "{% endfor %}"
-    "{% if add_generation_prompt %}{{ 'Assistant:\\n' }}{% endif %}"
-)
-
-_MOST_STEPS = 100_000
-"""How many numbers all `range`s of one rendering may give."""
-_LONGEST_PRODUCT = 100_000
-"""How long a repeated text or list may become."""
-_MOST_GROWTH = 10_000_000
-"""How many characters a rendering may have beyond ten times the conversation's."""
-
 
 @dataclass(frozen=True)
 class ChatTemplate:
@@ -66,7 +44,7 @@ class ChatTemplate:
     """What a person should know, in one sentence: that it is a fallback, or where a system text goes."""
     stops: tuple[str, ...]
     """Texts that end an answer, for a fallback that the model was not trained to end with a token."""
-    _compiled: jinja2.Template = field(repr=False, compare=False)
+    _program: TemplateProgram = field(repr=False, compare=False)
     _folds_system: bool
 
     @staticmethod
@@ -83,33 +61,37 @@ class ChatTemplate:
         user message; `note` says so.
 
         Args:
-            source: The template as the model's file has it, None or empty where it has none.
+            source: The template as the model's file has it, None or empty where it has none, or the name of
+                a built-in one.
             bos: The text of BOS, empty where there is none; a prompt may begin with it.
             eos: The text of EOS, likewise.
             special_tokens: What is asked whether ChatML's tokens exist; a `Vocabulary` will do.
             now: The clock behind `strftime_now`.
 
         Raises:
-            TemplateError: It cannot be compiled, or not even write down one user message.
+            TemplateError: It cannot be compiled, or does not write down what a user says.
         """
         note, stops = None, ()
+        knows_chatml = "<|im_start|>" in special_tokens and "<|im_end|>" in special_tokens
         if not source:
-            if "<|im_start|>" in special_tokens and "<|im_end|>" in special_tokens:
-                source = _CHATML
-                note = "The model has no chat template; ChatML is used, whose tokens it has."
-            else:
-                source, stops = _TRANSCRIPT, ("\nUser:", "\nAssistant:")
-                note = "The model has no chat template; a plain User/Assistant transcript is used."
+            source = "chatml" if knows_chatml else "transcript"
+            whose = ", whose tokens it has" if knows_chatml else ""
+            note = f"The model has no chat template; {BUILT_IN_TEMPLATES[source].words} is used{whose}."
+        elif source == "chatml" and not knows_chatml:
+            note = "The model does not have ChatML's tokens, and reads them as plain text."
+        if source in BUILT_IN_TEMPLATES:
+            stops = () if source == "chatml" and knows_chatml else BUILT_IN_TEMPLATES[source].stops
+            source = BUILT_IN_TEMPLATES[source].source
         try:
-            compiled = _Environment(now).from_string(source)
-        except Exception as error:
-            raise TemplateError(f"the chat template cannot be compiled: {_first_line(error)}") from None
-        template = ChatTemplate(source, bos, eos, note, stops, compiled, _folds_system=False)
-        template.render((("user", "Hello"),))
+            program = TemplateProgram(source, now, time.thread_time)
+        except TemplateError as error:
+            raise TemplateError(f"{error}; {_INSTEAD}") from None
+        template = ChatTemplate(source, bos, eos, note, stops, program, _folds_system=False)
+        template._try_out()
         if template._takes_system():
             return template
         folded = "The chat template takes no system message; its text goes before the first user message."
-        return ChatTemplate(source, bos, eos, note or folded, stops, compiled, _folds_system=True)
+        return ChatTemplate(source, bos, eos, note or folded, stops, program, _folds_system=True)
 
     def render(self, messages: Messages, add_generation_prompt: bool = True) -> str:
         """The prompt for these messages; with `add_generation_prompt` it ends where the answer begins.
@@ -130,24 +112,28 @@ class ChatTemplate:
             "tools": None,
             "documents": None,
         }
-        room = _MOST_GROWTH + 10 * sum(len(text) + len(thought) for _, text, thought in messages)
-        parts: list[str] = []
         try:
-            for part in self._compiled.generate(variables, range=_Steps()):
-                parts.append(part)
-                room -= len(part)
-                if room < 0:
-                    raise TemplateError("the chat template writes without end")
-        except TemplateError:
-            raise
-        except Exception as error:  # a template may raise anything that Python can
-            raise TemplateError(f"the chat template failed: {_first_line(error)}") from None
-        return "".join(parts)
+            return self._program.run(
+                variables, sum(len(text) + len(thought) for _, text, thought in messages)
+            )
+        except TemplateError as error:
+            raise TemplateError(f"{error}; {_INSTEAD}") from None
+
+    def _try_out(self) -> None:
+        """See that it writes what the user says, at first and later on.
+
+        Raises:
+            TemplateError: It does not.
+        """
+        written = [self.render((("user", _SAID),))]
+        with contextlib.suppress(TemplateError):  # it says so itself where it takes no second question
+            written.append(self.render((("user", "Hello"), ("assistant", "Hello."), ("user", _SAID))))
+        if not all(_SAID in text for text in written):
+            raise TemplateError(f"the chat template leaves out what the user says; {_INSTEAD}")
 
     def _takes_system(self) -> bool:
-        mark = "a system message"
         try:
-            return mark in self.render((("system", mark), ("user", "Hello")))
+            return _SAID in self.render((("system", _SAID), ("user", "Hello")))
         except TemplateError:
             return False
 
@@ -173,86 +159,3 @@ def _folded(messages: Sequence[Message]) -> list[Message]:
     if waiting:
         folded.append(Message("user", "\n\n".join(waiting)))
     return folded
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).splitlines()
-    text = lines[0] if lines else type(error).__name__
-    where = f" (line {error.lineno})" if isinstance(error, jinja2.TemplateSyntaxError) else ""
-    return "".join(c if c.isprintable() else " " for c in text[:300]) + where
-
-
-class _Environment(ImmutableSandboxedEnvironment):
-    """The environment that chat templates are written for, which is that of `transformers`."""
-
-    intercepted_binops = frozenset(("*", "**"))
-
-    def __init__(self, now: Callable[[], datetime]) -> None:
-        super().__init__(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _GenerationTag]
-        )
-
-        def strftime_now(form: str) -> str:
-            return now().strftime(form)
-
-        # jinja2 leaves the types of these two tables open.
-        filters = cast("dict[str, Any]", self.filters)  # pyright: ignore[reportUnknownMemberType]
-        functions = cast("dict[str, Any]", self.globals)  # pyright: ignore[reportUnknownMemberType]
-        filters["tojson"] = _to_json
-        functions["raise_exception"] = _raise
-        functions["strftime_now"] = strftime_now
-        # It writes as much nonsense text as it is asked for, and no chat needs it.
-        del functions["lipsum"]
-
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        if operator == "**":
-            raise jinja2.TemplateRuntimeError("powers are not allowed")
-        for length, times in ((left, right), (right, left)):
-            if (
-                isinstance(times, int)
-                and hasattr(length, "__len__")
-                and len(length) * times > _LONGEST_PRODUCT
-            ):
-                raise jinja2.TemplateRuntimeError("a repetition is too long")
-        return super().call_binop(context, operator, left, right)
-
-
-class _Steps:
-    """`range` for one rendering: nested loops multiply, so what is bounded is the sum of all ranges."""
-
-    def __init__(self) -> None:
-        self._left = _MOST_STEPS
-
-    def __call__(self, *bounds: int) -> range:
-        numbers = range(*bounds)
-        self._left -= len(numbers)
-        if self._left < 0:
-            raise jinja2.TemplateRuntimeError(f"its loops take more than {_MOST_STEPS:,} steps")
-        return numbers
-
-
-class _GenerationTag(Extension):
-    """`{% generation %}` marks the assistant's words for training; here it is its content and no more."""
-
-    tags = {"generation"}  # noqa: RUF012
-
-    def parse(self, parser: Parser) -> list[nodes.Node]:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
-def _raise(message: str) -> None:
-    raise jinja2.TemplateRuntimeError(message)
-
-
-def _to_json(
-    value: Any,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    # jinja2's own escapes <, > and & for web pages, which no model has seen in its prompts.
-    return json.dumps(
-        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
-    )

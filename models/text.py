@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 
 class TextDecoder:
@@ -58,9 +60,47 @@ class StopTexts:
         return rest
 
 
+class PrintableText:
+    """Makes text that comes in pieces harmless to a terminal: what a model writes may steer none.
+
+    Control characters, halves of characters and what turns the direction of text become U+FFFD, tabs become
+    spaces. Marks and invisible characters stay, as scripts and emoji need them, but no more than
+    `MOST_MARKS` of them in a row. Joined, the text is exactly what `printable` makes of the whole.
+    """
+
+    def __init__(self) -> None:
+        self._marks = 0
+
+    def take(self, text: str) -> str:
+        """What may be shown of this piece."""
+        text = text.translate(_UNPRINTABLE)
+        if text.isascii():
+            self._marks = 0 if text else self._marks
+            return text
+        kept: list[str] = []
+        for character in text:
+            self._marks = self._marks + 1 if _takes_no_cell(character) else 0
+            if self._marks <= MOST_MARKS:
+                kept.append(character)
+            elif self._marks == MOST_MARKS + 1:
+                kept.append("\ufffd")
+        return "".join(kept)
+
+
 def printable(text: str) -> str:
-    """The text without control characters, its tabs as spaces: what a model writes may steer no terminal."""
-    return text.translate(_UNPRINTABLE)
+    """The text as `PrintableText` shows it, line ends and all."""
+    return PrintableText().take(text)
+
+
+def on_one_line(text: str, longest: int = 200) -> str:
+    """The text for a name or a message: printable, with spaces for line ends and what cannot be seen."""
+    text = printable(text[:longest]).replace("\ufffd", " ")
+    return "".join(character if character.isprintable() else " " for character in text).strip()
+
+
+def is_plain(text: str) -> bool:
+    """Whether the text can be shown as it is, on one line."""
+    return text.isprintable() and printable(text) == text
 
 
 def readable_token(stored: bytes, vocabulary_kind: str) -> str:
@@ -89,5 +129,24 @@ def _byte_of_character() -> dict[str, int]:
 
 _BYTE_OF = _byte_of_character()
 
-_CONTROLS = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
-_UNPRINTABLE = {code: "\ufffd" for code in _CONTROLS if code != 10} | {9: "    ", 13: None}
+MOST_MARKS = 8
+"""In a row: flags of regions take six, and no script more."""
+
+_CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
+_DIRECTIONS = (*range(0x202A, 0x202F), *range(0x2066, 0x2070), *range(0xFFF9, 0xFFFC))
+"""Embeddings, overrides and isolates, the old characters that switch shapes, and annotations."""
+_HALVES = range(0xD800, 0xE000)
+STEERING = (*_CONTROLS, *_DIRECTIONS, *_HALVES)
+"""The code points that no terminal is to be sent inside a text."""
+_UNPRINTABLE = {code: "\ufffd" for code in STEERING if code != 10} | {9: "    ", 13: None}
+
+
+@lru_cache(maxsize=4096)
+def _takes_no_cell(character: str) -> bool:
+    """Whether it is drawn on the character before it, or not at all."""
+    code = ord(character)
+    if code < 0x300:
+        return code == 0xAD
+    # The vowels and final consonants of old Hangul join the letter before them.
+    joins = 0x1160 <= code <= 0x11FF or 0xD7B0 <= code <= 0xD7FF
+    return joins or unicodedata.category(character) in ("Mn", "Me", "Cf")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
+from textual.filter import LineFilter
 from textual.screen import Screen
 
 from ..app.attachments import as_mention, expand, pasted_path
@@ -24,6 +24,7 @@ from ..app.exit_codes import FAILED, UNUSABLE
 from ..app.history import History
 from ..app.requests import AnswerOptions, LoadOptions
 from ..app.settings import ChatSettings
+from ..app.terminal import tell_failure
 from . import texts, themes
 from .actions import Action, CommandError, Say
 from .commands import models
@@ -32,6 +33,7 @@ from .completion import completions
 from .crashing import tell_of_crash, with_report
 from .direct_drawing import DirectCompositor
 from .engine_client import EngineClient, Listener
+from .harmless import HarmlessLines
 from .incoming import Incoming
 from .pacing import SHORTEST, RefreshPacer
 from .presets import Presets
@@ -108,6 +110,7 @@ class SpecchatApp(App[int]):
             delays: seconds between looks at the engine: answering at the least, loading, idle.
         """
         super().__init__()
+        self._harmless = HarmlessLines()
         self.animation_level = "none"
         for known in themes.BY_NAME.values():
             self.register_theme(known)
@@ -134,6 +137,10 @@ class SpecchatApp(App[int]):
         self.incoming = Incoming(self)
         self.listener: Listener = self.incoming
         """Who takes what the engine says: the conversation, or a screen that has the engine for a while."""
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What every line goes through on its way to the terminal."""
+        return [*super().get_line_filters(), self._harmless]
 
     def get_default_screen(self) -> Screen[None]:
         """The screen that everything is on."""
@@ -392,6 +399,6 @@ def run_chat(
         history.close()
     if app.session.refused is not None:
         # The screen is gone with what it said: say it once more where the next command is typed.
-        print(f"specchat: {app.session.refused}", file=sys.stderr)
+        tell_failure("specchat", app.session.refused)
         return UNUSABLE
     return result if result is not None else (app.return_code or 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from ..app.crash_report import (
 )
 from ..app.events import Died, Event, Failed
 from ..app.history import HistoryError
+from ..app.terminal import tell_failure
 from ..models.text import printable
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def tell_of_crash(app: SpecchatApp) -> bool:
         error = error.error
     told = _report(app, "the screen", traceback_lines(error), ())
     kind = printable(type(error).__name__)
-    print(f"specchat: the chat has ended by an error of its own ({kind}): {told}", file=sys.stderr)
+    tell_failure("specchat", f"the chat has ended by an error of its own ({kind}): {told}")
     return True
 
 

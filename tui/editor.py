@@ -17,6 +17,8 @@ from pathlib import Path
 
 from textual.app import SuspendNotSupported
 
+from ..models.text import is_plain
+
 _FALLBACKS = ("nano", "vi")
 
 
@@ -106,4 +108,4 @@ def _interrupts_are_the_editor_s() -> Iterator[None]:
 
 
 def _named(word: str) -> str:
-    return f"“{word}”" if word.isprintable() else ascii(word)
+    return f"“{word}”" if is_plain(word) else ascii(word)

@@ -31,24 +31,23 @@ def main() -> int:
         return FAILED
     except OSError as error:
         from ..app.exit_codes import FAILED
+        from ..app.terminal import tell_failure
 
         if "--debug" in sys.argv:
             raise
         # Mostly the output: its disk is full. What Python would still flush is lost as well.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         where = f"{error.filename}: " if error.filename else "what was to be printed could not be written: "
-        print(f"specchat: {where}{error.strerror or error}", file=sys.stderr)
+        tell_failure("specchat", f"{where}{error.strerror or error}")
         return FAILED
     except Exception as error:
         if "--debug" in sys.argv:
             raise
         from ..app.crash_report import unexpected
         from ..app.exit_codes import FAILED
+        from ..app.terminal import tell_failure
 
-        print(
-            f"specchat: {unexpected(error, 'the command line', debug=False, said=sys.argv[1:])}",
-            file=sys.stderr,
-        )
+        tell_failure("specchat", unexpected(error, "the command line", debug=False, said=sys.argv[1:]))
         return FAILED
 
 
@@ -64,6 +63,7 @@ def _open_chat(
     # Textual takes a while to import, and only the chat needs it.
     from ..app.exit_codes import UNUSABLE
     from ..app.history import IN_MEMORY, History, HistoryError, default_path
+    from ..app.terminal import tell_failure
     from .app import run_chat
 
     path = IN_MEMORY if chat.history is False else chat.history or default_path()
@@ -72,7 +72,7 @@ def _open_chat(
         resume = history.latest() if go_on else None
     except HistoryError as error:
         engine.close()
-        print(f"specchat: {error} (or chat without a history: --no-history)", file=sys.stderr)
+        tell_failure("specchat", f"{error} (or chat without a history: --no-history)")
         return UNUSABLE
     if go_on and resume is None:
         notice = "\n".join(filter(None, (notice, "There is no conversation to go on with yet.")))

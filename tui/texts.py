@@ -10,6 +10,7 @@ from ..app.decoding.stats import AnswerStats, FinishReason
 from ..app.events import Loaded, ModelInfo, PrefillProgress
 from . import figures
 from .transcript.entries import ORIGIN_STYLES
+from .transcript.ink import printable
 
 RESTART = "Ctrl+R starts it again, and so does sending a prompt. The conversation is kept."
 NOT_KEPT = "the prompt is not kept in the conversation"
@@ -58,7 +59,9 @@ def welcome(first: str | None) -> Content:
     """What there is to do without a model."""
     lines = [Content("No model was named.").stylize("bold $text")]
     if first:
-        lines.append(Content.assemble("Type and press Enter: ", (first, "bold $text"), " answers."))
+        lines.append(
+            Content.assemble("Type and press Enter: ", (printable(first), "bold $text"), " answers.")
+        )
     lines.append(
         Content.assemble(
             ("F4", "bold $text-primary"),
@@ -79,8 +82,10 @@ def loaded_summary(loaded: Loaded) -> Content:
         lines.append(Content.assemble(("draft   ", _FAINT), "none"))
     devices = ", ".join(loaded.devices) or "CPU"
     machine = f"{figures.count(loaded.context_size)} tokens · {loaded.threads} threads · {devices}"
-    lines.append(Content.assemble(("context ", _FAINT), machine))
-    lines += [Content.assemble(("! ", "bold $text-warning"), warning) for warning in loaded.warnings]
+    lines.append(Content.assemble(("context ", _FAINT), printable(machine)))
+    lines += [
+        Content.assemble(("! ", "bold $text-warning"), printable(warning)) for warning in loaded.warnings
+    ]
     return Content("\n").join(lines)
 
 
@@ -89,7 +94,7 @@ def _model(role: str, model: ModelInfo) -> Content:
         f" · {model.quantization} · {figures.size(model.size_bytes)}"
         f" · {figures.parameters(model.parameters)} parameters"
     )
-    return Content.assemble((f"{role:<8}", _FAINT), (model.name, "bold"), facts)
+    return Content.assemble((f"{role:<8}", _FAINT), (printable(model.name), "bold"), printable(facts))
 
 
 def prefill(event: PrefillProgress) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ...models.text import printable
 from ..comparison import Comparison, Row, Spread
 from ..events import ModelInfo
 
@@ -104,7 +105,7 @@ def settings_of(comparison: Comparison) -> tuple[tuple[str, str], ...]:
 
 def one_line(text: str) -> str:
     """A text that a stranger may have written, without what moves a cursor or turns the direction."""
-    return "".join(c if c.isprintable() else " " for c in text)
+    return "".join(c if c.isprintable() else " " for c in printable(text))
 
 
 def _cells(row: Row | None, same_text: str) -> tuple[Cell, ...]:

@@ -1,9 +1,20 @@
 from itertools import pairwise
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchat.models.text import StopTexts, TextDecoder, readable_token
+from specchat.models.gguf_layout import shown
+from specchat.models.text import (
+    PrintableText,
+    StopTexts,
+    TextDecoder,
+    is_plain,
+    on_one_line,
+    printable,
+    readable_token,
+)
+from tests.hostile_text import hostile_text, is_harmless
 
 
 def decoded(pieces: list[bytes]) -> str:
@@ -78,3 +89,38 @@ def test_what_cannot_become_a_stop_text_is_shown_at_once():
     assert finder.take("Us") == ""
     assert finder.take("ual") == "\nUsual"
     assert not finder.found
+
+
+# What a terminal is shown
+
+
+@given(hostile_text())
+def test_what_is_printable_steers_no_terminal(text: str):
+    assert is_harmless(printable(text))
+    assert printable(printable(text)) == printable(text)
+
+
+@given(hostile_text(), st.lists(st.integers(0, 400), max_size=12))
+def test_text_that_comes_in_pieces_is_shown_as_the_whole(text: str, cuts: list[int]):
+    bounds = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    pieces = PrintableText()
+    assert "".join(pieces.take(text[start:end]) for start, end in pairwise(bounds)) == printable(text)
+
+
+@given(hostile_text())
+def test_a_name_is_on_one_line_and_steers_no_terminal(text: str):
+    assert on_one_line(text).isprintable()
+    assert is_harmless(on_one_line(text))
+    assert is_harmless(shown(Path(text.replace("\0", "") or "x")))
+    assert not is_plain(text) or (text.isprintable() and is_harmless(text))
+
+
+def test_what_scripts_and_emoji_need_is_left():
+    for text in (
+        "e\u0301",
+        "👨\u200d👩\u200d👧",
+        "می\u200cخواهم",
+        "שלום\u200f!",
+        "🏴\U000e0067\U000e0062\U000e007f",
+    ):
+        assert printable(text) == text

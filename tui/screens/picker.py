@@ -90,7 +90,7 @@ class Picker(ModalScreen["Picked | None"]):
     def compose(self) -> ComposeResult:
         """A line to type in, the rows, and the keys."""
         with Vertical(id="picker"):
-            yield Static(Content(self._title).stylize("bold $text-primary"), id="picker-title")
+            yield Static(Content(printable(self._title)).stylize("bold $text-primary"), id="picker-title")
             yield Field(placeholder="type to narrow down", id="picker-filter")
             yield OptionList(id="picker-rows")
             keys = [("Enter", "take"), *((key.capitalize(), what) for key, what in self._keys.items())]
@@ -129,7 +129,9 @@ class Picker(ModalScreen["Picked | None"]):
         if self.shown:
             self._rows.highlighted = next((at for at, each in enumerate(self.shown) if each.current), 0)
         else:
-            self._rows.add_option(Option(Content(self._empty).stylize("$text-muted"), disabled=True))
+            self._rows.add_option(
+                Option(Content(printable(self._empty)).stylize("$text-muted"), disabled=True)
+            )
 
     def on_key(self, event: events.Key) -> None:
         """Move among the rows while the line keeps the typing."""

@@ -10,7 +10,7 @@ from textual.content import Content
 from ...app.decoding.stats import Origin
 from ...app.events import LoadProgress, Piece
 from ...app.thinking import ThoughtSplitter, split
-from .ink import Ink, Line, Row, printable
+from .ink import Ink, Line, PrintableText, Row, printable
 from .live import Flow, Live, LiveMarkdown
 from .markdown import markdown_rows
 
@@ -64,7 +64,7 @@ class PromptEntry(Entry):
         """The text as it was typed."""
         first = Content("❯ ").stylize("bold $text-primary")
         rows = [Row(Content(self.text), first, Content("  "))]
-        below = " · ".join(part for part in (self.mark, self.version) if part)
+        below = printable(" · ".join(part for part in (self.mark, self.version) if part))
         if below:
             rows.append(Row(Content(below).stylize("italic $text-muted"), Content("  "), Content("  ")))
         return rows
@@ -201,14 +201,15 @@ class AnswerEntry(Entry):
         self._live = None
         self._closing.clear()
         if mark:
-            self._closing.append(Content(f"■ {mark}").stylize("bold $text-warning"))
+            self._closing.append(Content(printable(f"■ {mark}")).stylize("bold $text-warning"))
         if figures:
             self._closing.append(Content(figures).stylize("$text-disabled"))
 
     def rows(self, ink: Ink, view: View) -> list[Row]:
         """The whole answer."""
         if view == "origin":
-            parts = [(printable(piece.text), ORIGIN_STYLES[piece.origin]) for piece in self.pieces]
+            whole = PrintableText()
+            parts = [(whole.take(piece.text), ORIGIN_STYLES[piece.origin]) for piece in self.pieces]
             text = Content.assemble(*(parts or [printable(self.text)])).rstrip()
             rows = [Row(text)] if text.plain else []
         else:

@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.strip import Strip
 from textual.style import Style
 
+from ...models.text import PrintableText as PrintableText
 from ...models.text import printable as printable
 
 READABLE = 112

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from .blocks import Block, BlockSplitter
 from .code import highlighted
-from .ink import Ink, Line, Row, printable
+from .ink import Ink, Line, PrintableText, Row
 from .markdown import markdown_rows
 
 TAIL_LIMIT = 2000
@@ -38,6 +38,7 @@ class Flow:
     """Plain text in runs of style; a line that is full is never drawn again."""
 
     def __init__(self) -> None:
+        self._printable = PrintableText()
         self._fresh: list[tuple[str, str]] = []
         self._open = Content("")
         self._open_continues = False
@@ -45,7 +46,7 @@ class Flow:
 
     def feed(self, text: str, style: str = "") -> None:
         """Take more text."""
-        self._fresh.append((printable(text), style))
+        self._fresh.append((self._printable.take(text), style))
 
     def draw(self, ink: Ink, bar: Content) -> Patch:
         """The lines from the one that was still open."""
@@ -112,6 +113,7 @@ class LiveMarkdown:
     """Markdown that grows: complete blocks are drawn once, and only the open one again."""
 
     def __init__(self) -> None:
+        self._printable = PrintableText()
         self._splitter = BlockSplitter()
         self._blocks: list[Block] = []
         self._kept = 0
@@ -127,7 +129,7 @@ class LiveMarkdown:
     def feed(self, text: str, style: str = "") -> None:
         """Take more text; in Markdown every origin looks the same."""
         del style
-        text = printable(text)
+        text = self._printable.take(text)
         self._fresh.append(text)
         self._blocks += self._splitter.feed(text)
 

@@ -10,7 +10,7 @@ from markdown_it.token import Token
 from textual.content import Content, Span
 
 from .code import highlighted
-from .ink import Row
+from .ink import Row, printable
 from .table import table_rows
 
 RULE = "─" * 24
@@ -175,6 +175,7 @@ def inline(tokens: list[Token]) -> Content:
 
     def add(text: str, style: str = "") -> None:
         nonlocal length
+        text = printable(text)  # Markdown can spell what turns the direction: &#x202e;
         parts.append(text)
         if style:
             spans.append(Span(length, length + len(text), style))

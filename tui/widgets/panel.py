@@ -8,6 +8,7 @@ from textual.content import Content
 
 from ...app.decoding.stats import AnswerStats
 from ...app.events import Loaded, ModelInfo
+from ...models.text import on_one_line
 from .. import figures
 from .lines import Lines
 from .status import NEARLY_FULL
@@ -169,15 +170,16 @@ class Panel(Lines):
         lines = [_title("Models"), *self._model("target", loaded.target)]
         lines += self._model("draft", loaded.draft) if loaded.draft else [_pair("draft", "none")]
         lines.append(_pair("threads", str(loaded.threads)))
-        lines.append(_pair("on", ", ".join(loaded.devices)[: INNER - 3] or "CPU"))
+        lines.append(_pair("on", on_one_line(", ".join(loaded.devices))[: INNER - 3] or "CPU"))
         self._show("models", *lines)
 
     def _model(self, role: str, model: ModelInfo) -> list[Content]:
-        name = model.name if len(model.name) <= INNER - 7 else model.name[: INNER - 8] + "…"
+        name = on_one_line(model.name)
+        name = name if len(name) <= INNER - 7 else name[: INNER - 8] + "…"
         facts = f"{model.quantization} · {figures.size(model.size_bytes)}"
         return [
             Content.assemble((f"{role:<7}", _DIM), name),
-            Content.assemble(" " * 7, (facts[: INNER - 7], _DIM)),
+            Content.assemble(" " * 7, (on_one_line(facts)[: INNER - 7], _DIM)),
         ]
 
     def _show(self, section: str, *lines: Content) -> None:

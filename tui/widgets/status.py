@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from ...app.decoding.stats import AnswerStats, State
+from ...models.text import on_one_line
 from .. import figures
 from ..registry import BY_NAME, FOOTER
 from .lines import Lines
@@ -36,8 +37,8 @@ class StateLine(Lines):
     ) -> None:
         """Change what is given."""
         self._state = state or self._state
-        self._reason = self._reason if reason is None else reason
-        self._activity = self._activity if activity is None else activity
+        self._reason = self._reason if reason is None else on_one_line(reason)
+        self._activity = self._activity if activity is None else on_one_line(activity)
         self._below = self._below if below is None else below
         self.draw()
 

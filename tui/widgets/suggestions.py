@@ -24,6 +24,8 @@ class Suggestions(Lines):
             key = "Tab " if place == 0 else "    "
             shown = f"{printable(each.shown):<{widest}}"
             lines.append(
-                Content.assemble((key, "$text-disabled"), (shown, "bold"), ("  " + each.help, "$text-muted"))
+                Content.assemble(
+                    (key, "$text-disabled"), (shown, "bold"), ("  " + printable(each.help), "$text-muted")
+                )
             )
         self.show(lines)
