@@ -47,6 +47,9 @@ _WHOLE_ROTATION = {
 }
 """Architectures that llama.cpp runs only where all of a head is rotated."""
 
+_WINDOWED = {"gemma3"}
+"""Architectures that llama.cpp runs with a sliding window only where some layer has it."""
+
 _FUSED = {"phi3"}
 """Architectures of which llama.cpp misses a layer's matrices for queries, keys and values only when they are
 to be used."""
@@ -150,6 +153,13 @@ def _layers(keys: _Keys) -> str | None:
     window = keys.number("attention.sliding_window")
     if not 0 <= window <= _WIDEST_WINDOW:
         return f"it claims a sliding window of {window:,} tokens"
+    pattern = keys.numbers("attention.sliding_window_pattern")
+    if (
+        window
+        and keys.architecture in _WINDOWED
+        and (pattern == (1,) or (pattern and not any(pattern[:layers])))
+    ):
+        return "it has a sliding window and no layer that has it"
     return None
 
 

@@ -108,6 +108,16 @@ def test_a_list_without_a_name_is_refused_as_well(tmp_path: Path, sound: dict[st
     assert "one of its keys has no name" in told
 
 
+@pytest.mark.parametrize("pattern", [(0, 0), (0,) * 256])
+def test_a_window_that_no_layer_has_is_refused(
+    tmp_path: Path, sound: dict[str, Header], pattern: tuple[int, ...]
+):
+    listed = Key(b"gemma3.attention.sliding_window_pattern", ARRAY, pattern)
+
+    told = refusal(tmp_path, replace(sound["gemma3"], keys=(*sound["gemma3"].keys, listed)))
+    assert "a sliding window and no layer that has it" in told
+
+
 def test_an_unknown_way_to_scale_positions_is_refused(tmp_path: Path, sound: dict[str, Header]):
     changed = with_key(sound["mamba"], "mamba.rope.scaling.type", b"\x1b[2Jx", STRING)
 
