@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from .decoding.settings import Sampling
 from .exit_codes import DONE, UNUSABLE
-from .options import Parser, answer_options, load_options, log_file
+from .option_values import answer_options, load_options, log_file
+from .options import Parser
 from .parsers import COMMANDS, PROG, chat_parser
 from .requests import AnswerOptions, LoadOptions
 from .settings import ChatSettings, SettingsFile, Value, all_settings, chat_settings, in_force

@@ -6,7 +6,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
@@ -35,9 +34,10 @@ from .direct_drawing import DirectCompositor
 from .engine_client import EngineClient, Listener
 from .harmless import HarmlessLines
 from .incoming import Incoming
+from .misset import misset
 from .pacing import SHORTEST, RefreshPacer
 from .presets import Presets
-from .registry import BY_NAME, CHAT_KEYS, COMPARE_KEYS, KEYS, bindings, keys_by_name, understand
+from .registry import BY_NAME, CHAT_KEYS, bindings, keys_by_name, understand
 from .session import ReadPrompt, Session
 from .transcript.code import warm_up
 from .transcript.entries import NoticeEntry, NoticeKind
@@ -345,30 +345,6 @@ class SpecchatApp(App[int]):
     @on(Transcript.FollowChanged)
     def _follow_changed(self, message: Transcript.FollowChanged) -> None:
         self.state.set(below=not message.following)
-
-
-def misset(settings: ChatSettings) -> list[str]:
-    """What the settings say of the screen that means nothing here, a sentence each."""
-    problems: list[str] = []
-    if settings.theme not in themes.BY_NAME:
-        problems.append(f"There is no theme “{settings.theme}”; there are {', '.join(themes.BY_NAME)}.")
-    names = {action.name for action in KEYS}
-    for name in settings.keys:
-        if name not in names:
-            near = get_close_matches(name, names, n=1, cutoff=0.0)
-            problems.append(
-                f"[keys]: there is no action “{name}”; the nearest is “{near[0]}” (F1 lists all)."
-            )
-    for together in (CHAT_KEYS, COMPARE_KEYS):
-        used: dict[str, str] = {}
-        for action in together:
-            for key in settings.keys.get(action.name, action.keys).split(","):
-                other = used.setdefault(key.strip(), action.name)
-                if other != action.name:
-                    problems.append(
-                        f"[keys]: “{key.strip()}” is the key of “{other}” and of “{action.name}”."
-                    )
-    return list(dict.fromkeys(problems))
 
 
 def run_chat(
