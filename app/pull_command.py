@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from ..models.errors import SpecchatError
-from ..models.repository import HubName, parse_name
+from ..models.repository import HubName, parse_address, parse_name
 from .byte_counts import bytes_text
 from .exit_codes import DONE, FAILED, INTERRUPTED
 from .known_models import HubFile, Known, known_models
@@ -22,8 +24,10 @@ from .pulling import Pulled, pull
 def pull_command(parser: Parser, words: Sequence[str]) -> int:
     """Do what the words say; returns the exit code."""
     options = parser.parse_args(words)
-    if sum((bool(options.names), options.pair is not None, options.pairs)) != 1:
-        parser.error("one of these is needed: names of models, --pair NAME, or --pairs")
+    asked = sum((bool(options.names), options.pair is not None, options.pairs))
+    if asked != 1:
+        needed = "one of these, not several" if asked else "one of these is needed"
+        parser.error(f"{needed}: names of models, --pair NAME, or --pairs")
     with contextlib.suppress(AttributeError):
         # A path is to come out with the bytes that it has.
         cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="surrogateescape")
@@ -48,37 +52,53 @@ def _pull(parser: Parser, names: Sequence[HubName], chat_line: str, as_json: boo
     try:
         with shown_on(sys.stderr) as watch:
             pulled = pull(names, watch)
-    except SpecchatError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return FAILED
-    except KeyboardInterrupt:
-        print(
-            f"{parser.prog}: stopped; what has come is kept, and the next pull goes on from there",
-            file=sys.stderr,
+    except (SpecchatError, KeyboardInterrupt) as error:
+        stopped = isinstance(error, KeyboardInterrupt)
+        problem = (
+            "stopped; what has come is kept, and the next pull goes on from there" if stopped else str(error)
         )
-        return INTERRUPTED
-    for model in pulled:
-        if model.problem:
-            print(f"{parser.prog}: it is here, but {model.problem}", file=sys.stderr)
-    usable = not any(model.problem for model in pulled)
+        print(f"{parser.prog}: {problem}", file=sys.stderr)
+        if as_json:
+            _print_json((), "", problem)
+        return INTERRUPTED if stopped else FAILED
+    problems = [model.problem for model in pulled if model.problem]
+    for problem in problems:
+        print(f"{parser.prog}: it is here, but {problem}", file=sys.stderr)
     if as_json:
-        told = {"models": [_as_json(model) for model in pulled], "chat": chat_line if usable else None}
-        print(json.dumps(told, indent=2))
-        return DONE
-    if chat_line and usable:
-        print(f"to chat: {chat_line}", file=sys.stderr)
-    for model in pulled:
-        print(model.paths[0])
-    return DONE
+        _print_json(pulled, chat_line, problems[0] if problems else "")
+    else:
+        if chat_line and not problems:
+            print(f"to chat: {chat_line}", file=sys.stderr)
+        for model in pulled:
+            print(model.paths[0])
+    # What cannot be chatted with is fetched all the same, but a script is not to go on with it.
+    return FAILED if problems else DONE
+
+
+def _print_json(pulled: Sequence[Pulled], chat_line: str, problem: str) -> None:
+    told = {
+        "models": [_as_json(model) for model in pulled],
+        "chat": chat_line or None if not problem else None,
+        "problem": problem or None,
+    }
+    print(json.dumps(told, indent=2))
 
 
 def _name(parser: Parser, word: str) -> HubName:
-    name = parse_name(word)
+    name = parse_address(word, _hosts(os.environ)) or parse_name(word)
     if name is None:
         parser.error(
             f"{word!a} names nothing on the hub; give owner/name, owner/name:Q4_K_M or owner/name/file.gguf"
         )
     return name
+
+
+def _hosts(environment: Mapping[str, str]) -> set[str]:
+    """Where addresses of models lead that are copied from a browser."""
+    hosts = {"huggingface.co", "hf.co"}
+    with contextlib.suppress(ValueError):
+        hosts.add(urlsplit(environment.get("HF_ENDPOINT", "")).netloc.lower())
+    return hosts - {""}
 
 
 def _chat_line(names: Sequence[HubName], lookup: bool) -> str:

@@ -142,16 +142,39 @@ def test_json_is_one_object(hub: Hub, cache: Path, pull: Pull):
             }
         ],
         "chat": f"specchat -m {NAME}",
+        "problem": None,
     }  # fmt: skip
 
 
 def test_what_is_no_chat_model_is_fetched_and_said(hub: Hub, cache: Path, pull: Pull):
     hub.content = b"no GGUF at all"
     done = pull(NAME)
-    assert done.code == 0
+    assert done.code == 1
     assert Path(done.stdout.rstrip("\n")).read_bytes() == hub.content
-    assert "specchat pull: it is here, but " in done.stderr
+    assert "specchat pull: it is here, but what arrived is a text file, no GGUF: " in done.stderr
     assert "to chat" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["makers/other", f"{REPOSITORY}:Q4_0"])
+def test_json_is_an_object_where_it_fails_as_well(pull: Pull, name: str):
+    done = pull(name, "--json")
+    told = json.loads(done.stdout)
+    assert (done.code, told["models"], told["chat"]) == (1, [], None)
+    assert done.stderr == f"specchat pull: {told['problem']}\n"
+
+
+def test_json_of_what_is_no_chat_model_has_its_path_and_the_problem(hub: Hub, pull: Pull):
+    hub.content = b"GGUF and no more"
+    done = pull(NAME, "--json")
+    told = json.loads(done.stdout)
+    assert (done.code, told["chat"], told["models"][0]["problem"]) == (1, None, told["problem"])
+    assert Path(told["models"][0]["path"]).read_bytes() == hub.content
+
+
+def test_an_address_of_the_hub_in_use_is_taken(hub: Hub, pull: Pull, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HF_ENDPOINT", hub.url)
+    done = pull(f"{hub.url}/{REPOSITORY}/blob/main/tiny-F32.gguf")
+    assert (done.code, Path(done.stdout.rstrip("\n")).name) == (0, "tiny-F32.gguf")
 
 
 def test_ctrl_c_keeps_what_came_and_the_next_pull_goes_on(hub: Hub, home: Mapping[str, str]):
@@ -251,6 +274,13 @@ def test_a_file_that_cannot_be_written_whole_is_one_line(hub: Hub, home: Mapping
     assert specchat("pull", NAME, env=home).returncode == 0
 
 
+@pytest.mark.parametrize("name", ["HF_ENDPOINT", "HF_HOME", "HF_HUB_CACHE"])
+def test_an_empty_variable_is_as_none(name: str, monkeypatch: pytest.MonkeyPatch, pull: Pull):
+    monkeypatch.setenv(name, "")
+    assert pull(NAME).code == 0
+    assert name not in os.environ
+
+
 def test_a_disk_without_room_is_one_line_before_anything_comes(hub: Hub, pull: Pull):
     hub.size = 10**18
     assert "are to come; free some, or set HF_HUB_CACHE" in one_line(pull(NAME))
@@ -263,9 +293,12 @@ def test_a_disk_without_room_is_one_line_before_anything_comes(hub: Hub, pull: P
         ((), "names of models, --pair NAME, or --pairs"),
         (("tiny",), "'tiny' names nothing on the hub; give owner/name"),
         (("a/b\x1b[2J",), "names nothing on the hub"),
-        ((NAME, "--pairs"), "one of these is needed"),
-        ((NAME, "--pair", "qwen3-4b"), "one of these is needed"),
-        (("--pair", "qwen9"), "invalid choice: 'qwen9'"),
+        ((NAME, "--pairs"), "one of these, not several: "),
+        ((NAME, "--pair", "qwen3-4b"), "one of these, not several: "),
+        (("--pairs", "--pair", "qwen3-4b"), "one of these, not several: "),
+        (("--pair", "qwen3-40b"), "no pair 'qwen3-40b'; perhaps qwen3-4b, "),
+        (("--pair", "*"), "no pair '*'; specchat pull --pairs lists all"),
+        (("https://example.org/makers/tiny-GGUF",), "names nothing on the hub"),
     ],
 )
 def test_bad_usage_is_one_line_and_exit_code_two(pull: Pull, words: tuple[str, ...], said: str):
