@@ -8,6 +8,7 @@ import json
 import os
 import shlex
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from .byte_counts import bytes_text
 from .exit_codes import DONE, FAILED, INTERRUPTED
 from .known_models import HubFile, Known, known_models
 from .options import Parser
+from .parsers import PROG
 from .pulling import Pulled, pull
 
 
@@ -41,6 +43,9 @@ def pull_command(parser: Parser, words: Sequence[str]) -> int:
     else:
         [known] = [known for known in known_models() if known.key == options.pair]
         print(f"{known.name}, {bytes_text(known.size_bytes)}: {known.licence}", file=sys.stderr)
+        if known.large_draft:
+            large = f"its draft has {known.share:.0%} of the target's bytes"
+            print(f"{large}: it pays only where passes over several tokens are cheap", file=sys.stderr)
         names = chat_with = [HubName(file.repository, file.file) for file in known.files]
         lookup = known.draft is None
     return _pull(parser, names, _chat_line(chat_with, lookup), options.json)
@@ -126,18 +131,24 @@ def _print_pairs(pairs: Sequence[Known], as_json: bool) -> None:
     if as_json:
         print(json.dumps({"pairs": [_pair_json(known) for known in pairs]}, indent=2))
         return
-    commands = [_pair_command(known) for known in pairs]
-    width = max(map(len, commands))
-    print(f"{'to fetch it':<{width}}  {'target':>8}  {'draft':>8}  {'share':>5}  licence")
-    for known, command in zip(pairs, commands, strict=True):
+    width = max(len(known.key) for known in pairs)
+    print(f"{'NAME':<{width}}  {'target':>8}  {'draft':>8}  {'share':>5}   licence")
+    for known in pairs:
         target = bytes_text(known.target.size_bytes)
         draft = bytes_text(known.draft.size_bytes) if known.draft else "-"
         share = f"{known.share:.0%}" if known.draft else "-"
-        print(f"{command:<{width}}  {target:>8}  {draft:>8}  {share:>5}  {known.licence}")
+        mark = "*" if known.large_draft else " "
+        row = f"{known.key:<{width}}  {target:>8}  {draft:>8}  {share:>5}{mark}  "
+        print(textwrap.fill(known.licence, 80, initial_indent=row, subsequent_indent=" " * len(row)))
+    print(f"\nto fetch one: {PROG} pull --pair NAME")
+    if any(known.large_draft for known in pairs):
+        print("*  a large draft: it pays only where passes over several tokens are cheap")
+    if any(known.draft is None for known in pairs):
+        print("-  no small model is known to fit: the text so far drafts (--drafter lookup)")
 
 
 def _pair_command(known: Known) -> str:
-    return f"specchat pull --pair {known.key}"
+    return f"{PROG} pull --pair {known.key}"
 
 
 def _pair_json(known: Known) -> dict[str, Any]:
@@ -147,6 +158,7 @@ def _pair_json(known: Known) -> dict[str, Any]:
         "target": _file_json(known.target),
         "draft": _file_json(known.draft) if known.draft else None,
         "share": known.share if known.draft else None,
+        "large_draft": known.large_draft,
         "command": _pair_command(known),
     }
 

@@ -308,16 +308,28 @@ def test_bad_usage_is_one_line_and_exit_code_two(pull: Pull, words: tuple[str, .
 # Pairs -----------------------------------------------------------------------------------------
 
 
-def test_pairs_are_listed_with_one_command_each(pull: Pull):
+def test_pairs_are_listed_by_the_name_that_fetches_them(pull: Pull):
     listed = pull("--pairs")
     assert (listed.code, listed.stderr) == (0, "")
-    _, *rows = listed.stdout.splitlines()
-    assert len(rows) == len(known_models())
-    [row] = [row for row in rows if "qwen2.5-coder-7b" in row]
-    assert row.split() == "specchat pull --pair qwen2.5-coder-7b 4.68 GB 429 MB 9% Apache-2.0".split()
+    lines = listed.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    rows = {words[0]: words[1:] for line in lines[1:] if (words := line.split()) and line[0] != " "}
+    assert {known.key for known in known_models()} <= set(rows)
+    assert rows["qwen2.5-coder-7b"] == ["4.68", "GB", "429", "MB", "9%", "Apache-2.0"]
+    assert "to fetch one: specchat pull --pair NAME" in lines
     told = json.loads(pull("--pairs", "--json").stdout)["pairs"]
     assert [pair["name"] for pair in told] == [known.key for known in known_models()]
     assert told[0]["command"] == "specchat pull --pair smollm2-1.7b"
+
+
+def test_large_drafts_are_marked_and_a_missing_one_is_explained(pull: Pull):
+    lines = pull("--pairs").stdout.splitlines()
+    marked = {line.split()[0] for line in lines if "%*" in line}
+    assert marked == {known.key for known in known_models() if known.share > 0.2}
+    told = json.loads(pull("--pairs", "--json").stdout)["pairs"]
+    assert {pair["name"] for pair in told if pair["large_draft"]} == marked
+    assert any(line.startswith("*  a large draft: it pays only where") for line in lines)
+    assert any(line.startswith("-  no small model is known to fit: the text so far drafts") for line in lines)
 
 
 def test_a_pair_is_pulled_with_one_command_that_says_how_to_chat(hub: Hub, pull: Pull):
@@ -327,7 +339,9 @@ def test_a_pair_is_pulled_with_one_command_that_says_how_to_chat(hub: Hub, pull:
     hub.others = {known.target.file: hub.content, known.draft.file: hub.content}
     done = pull("--pair", "Qwen3-1.7B")
     assert [Path(line).name for line in done.stdout.splitlines()] == [known.target.file, known.draft.file]
-    assert done.stderr.startswith("Qwen3 1.7B, 1.50 GB: Apache-2.0\n")
+    assert done.stderr.startswith(
+        "Qwen3 1.7B, 1.50 GB: Apache-2.0\nits draft has 36% of the target's bytes: "
+    )
     assert done.stderr.endswith(
         "to chat: specchat -m unsloth/Qwen3-1.7B-GGUF/Qwen3-1.7B-Q4_K_M.gguf "
         "-md unsloth/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q4_K_M.gguf\n"
