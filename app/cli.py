@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -51,6 +51,7 @@ class OpenChat(Protocol):
 
 def main(words: Sequence[str], open_chat: OpenChat) -> int:
     """Do what the words of the command line say; returns the exit code."""
+    _unset_what_is_empty(os.environ)
     name, rest = (words[0], words[1:]) if words else ("", words)
     if name == "run":
         return _run(rest)
@@ -86,6 +87,13 @@ def main(words: Sequence[str], open_chat: OpenChat) -> int:
             else f"there is no command {name!r}; there are {', '.join(others)} and {last}"
         )
     return _chat(words, open_chat)
+
+
+def _unset_what_is_empty(environment: MutableMapping[str, str]) -> None:
+    """Forget empty variables of the Hugging Face library, which takes them for an address or a folder."""
+    for name in ("HF_ENDPOINT", "HF_HOME", "HF_HUB_CACHE"):
+        if not environment.get(name, "unset").strip():
+            del environment[name]
 
 
 def _chat(words: Sequence[str], open_chat: OpenChat) -> int:
@@ -162,6 +170,7 @@ def _compare(words: Sequence[str]) -> int:
     if said.targets is None:
         said.targets = [options.target] if options.target else []
         said.drafts = said.drafts or ([options.draft] if options.draft else [])
+    said.drafts = [draft for draft in said.drafts or () if draft]
     if not said.targets:
         parser.error("a model is needed: -m/--target")
     from .compare_command import compare_command

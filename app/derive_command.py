@@ -22,10 +22,11 @@ from ..models.pruning import refuse_unprunable
 from ..models.quantizing import FILE_TYPES, TENSOR_TYPES
 from ..models.template import ChatTemplate
 from .crash_report import unexpected
-from .derive_report import as_json, layers_sentence, quant_sentence, quant_table, trial_row
+from .derive_report import as_json, larger_sentence, layers_sentence, quant_sentence, quant_table, trial_row
 from .deriving import (
     Derived,
     DeriveError,
+    NameTakenError,
     Source,
     destination,
     made_before,
@@ -141,6 +142,8 @@ class _Work:
             self.say(
                 f"{was}: {shown(Path(path.name))} {derived.recipe.words}, {derived.size_bytes / 1e6:,.0f} MB"
             )
+            if derived.size_bytes > source.header.size_bytes:
+                self.say(larger_sentence(source))
         if self._options.json:
             show(json.dumps(as_json(source, derived, quants, layers), allow_nan=False))
         else:
@@ -164,11 +167,18 @@ class _Work:
         there = made_before(source, recipe, path)
         if there is not None:
             return there
-        if made is not None:
-            return put(made, recipe, path)
-        with scratch(path.parent) as folder:
-            self._status(f"writing {shown(Path(path.name))}")
-            return put(write(source, recipe, folder, self._threads), recipe, path)
+        try:
+            if made is not None:
+                return put(made, recipe, path)
+            with scratch(path.parent) as folder:
+                self._status(f"writing {shown(Path(path.name))}")
+                return put(write(source, recipe, folder, self._threads), recipe, path)
+        except NameTakenError:
+            # Another process may have made the same draft meanwhile.
+            there = made_before(source, recipe, path)
+            if there is None:
+                raise
+            return there
 
     def _search(self, source: Source, folder: Path) -> tuple[QuantSearch | None, LayerSearch | None]:
         quants, layers = None, None

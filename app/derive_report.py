@@ -36,6 +36,14 @@ def quant_sentence(found: QuantSearch, source: Source) -> str:
     )
 
 
+def larger_sentence(source: Source) -> str:
+    """That a draft got larger than what it was made from."""
+    return (
+        f"It is larger than what it was made from, {_megabytes(source.header.size_bytes)}: a pass over it "
+        "reads more, and what the source has lost does not come back."
+    )
+
+
 def trial_row(rated: Rated) -> str:
     """A line for a set of layers that was tried."""
     return (

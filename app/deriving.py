@@ -40,6 +40,10 @@ class DeriveError(SpecchatError):
     """A draft that could not be written."""
 
 
+class NameTakenError(DeriveError):
+    """What was made, whose name something else got meanwhile."""
+
+
 @dataclass(frozen=True)
 class Source:
     """The file that drafts are made from."""
@@ -216,7 +220,8 @@ def put(made: Path, recipe: Recipe, path: Path) -> Derived:
     """Give what was made its name, at once and whole, over nothing that is there.
 
     Raises:
-        DeriveError: The name is taken meanwhile, or cannot be written.
+        NameTakenError: Something else got the name meanwhile.
+        DeriveError: The name cannot be written.
     """
     size = made.stat().st_size
     try:
@@ -229,6 +234,8 @@ def put(made: Path, recipe: Recipe, path: Path) -> Derived:
             if path.exists():
                 raise FileExistsError(errno.EEXIST, "it is there already") from None
             made.rename(path)
+    except FileExistsError:
+        raise NameTakenError(f"{shown(path)} is there already; name another with -o") from None
     except OSError as error:
         raise DeriveError(f"{shown(path)} cannot be written: {error.strerror or error}") from None
     return Derived(path, recipe, size, reused=False)
@@ -266,6 +273,8 @@ def refuse_for_want_of_room(folder: Path, needed: int) -> None:
 
 
 def _unwritable(folder: Path, error: OSError) -> DeriveError:
+    if isinstance(error, (FileExistsError, NotADirectoryError)):
+        return DeriveError(f"{shown(folder)} is no folder; name another with -o")
     return DeriveError(
         f"{shown(folder)} cannot be written: {error.strerror or error}; name another folder with -o"
     )

@@ -44,7 +44,7 @@ _CLIPBOARDS = ("pbcopy", "wl-copy", "xclip", "xsel", "clip.exe")
 _CHEAP, _DEAR = 0.25, 0.6
 """Shares of a draft that have to be accepted: below the first most texts do, above the second few."""
 
-Value = str | int | float | bool | None
+Value = str | int | float | bool | None | tuple[str, ...] | tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _machine(processor: Processor) -> Section:
         "machine",
         {
             "processor": processor.name,
-            "features": " ".join(sorted(processor.features)) or None,
+            "features": tuple(sorted(processor.features)),
             "physical_cores": psutil.cpu_count(logical=False),
             "logical_cores": psutil.cpu_count(),
             "memory_bytes": memory.total,
@@ -159,9 +159,9 @@ def _llama(
             elif isinstance(told, Trying):
                 doing = f"In a pass over {told.tokens} token{'' if told.tokens == 1 else 's'}"
             elif isinstance(told, Decoded):
-                tokens = ", ".join(map(str, told.sizes))
                 yield Section(
-                    "self-test", {"model": model and model.name, "passes_of": tokens, "passed": True}
+                    "self-test",
+                    {"model": model and model.name, "passes_of": tuple(told.sizes), "passed": True},
                 )
                 doing = "While passes were timed"
             elif isinstance(told, Timed):
@@ -206,8 +206,8 @@ def _built(told: Built, processor: Processor) -> Section:
         "llama.cpp",
         {
             "build": told.build.strip(" |"),
-            "features_not_used": " ".join(unused) or None,
-            "devices": ", ".join(told.devices),
+            "features_not_used": tuple(unused),
+            "devices": tuple(told.devices),
         },
         tuple(notes),
     )
@@ -265,7 +265,10 @@ def _folders(environment: Mapping[str, str]) -> Section:
         figures = folder_figures(path)
         facts[name] = figures
         if not figures["writable"]:
-            failures.append(f"{path} cannot be written: check its permissions and its disk")
+            why = (
+                "its disk has no room" if figures["free_bytes"] == 0 else "check its permissions and its disk"
+            )
+            failures.append(f"{path} cannot be written: {why}")
     try:
         read_settings(chosen_path(None, False, environment), all_settings())
     except SpecchatError as error:
@@ -283,9 +286,10 @@ def _terminal(environment: Mapping[str, str]) -> Section:
             "TERM_PROGRAM": environment.get("TERM_PROGRAM"),
             "is_terminal": sys.stdout.isatty(),
             "over_ssh": "SSH_TTY" in environment,
-            "size": f"{size.columns}x{size.lines}",
+            "columns": size.columns,
+            "lines": size.lines,
             "encoding": sys.stdout.encoding,
-            "clipboard_tools": " ".join(tool for tool in _CLIPBOARDS if shutil.which(tool)) or None,
+            "clipboard_tools": tuple(tool for tool in _CLIPBOARDS if shutil.which(tool)),
         },
     )
 
@@ -333,6 +337,8 @@ def _in_words(name: str, value: Value) -> str:
         return "yes" if value else "no"
     if isinstance(value, str):
         return value
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "-"
     if name.endswith("_per_s"):
         return f"{value / 1e9:.1f} GB/s"
     if name.endswith("bytes"):

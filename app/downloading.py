@@ -89,7 +89,7 @@ def require_room(files: Iterable[tuple[str, Listed]]) -> None:
         files: Each with its repository; what earlier attempts left of them is not needed again.
 
     Raises:
-        DownloadError: There is not enough, or a path leads out of its repository.
+        DownloadError: There is not enough, the cache is no folder, or a path leads out of its repository.
     """
     from huggingface_hub import constants, try_to_load_from_cache
     from huggingface_hub.file_download import repo_folder_name
@@ -97,13 +97,14 @@ def require_room(files: Iterable[tuple[str, Listed]]) -> None:
     cache, needed = Path(constants.HF_HUB_CACHE).expanduser().absolute(), 0
     for repository, file in files:
         _refuse_impossible(repository, file.path)
-        if isinstance(try_to_load_from_cache(repository, file.path), str):
-            continue
-        blobs = cache / repo_folder_name(repo_id=repository, repo_type="model") / "blobs"
-        known = bool(_ETAG.fullmatch(file.checksum))
-        blob, partial = blobs / file.checksum, blobs / f"{file.checksum}.incomplete"
-        there = max(_size(blob), _size(partial)) if known else 0
-        needed += max(0, file.size_bytes - there)
+        with in_words(repository, file.path):
+            if isinstance(try_to_load_from_cache(repository, file.path), str):
+                continue
+            blobs = cache / repo_folder_name(repo_id=repository, repo_type="model") / "blobs"
+            known = bool(_ETAG.fullmatch(file.checksum))
+            blob, partial = blobs / file.checksum, blobs / f"{file.checksum}.incomplete"
+            there = max(_size(blob), _size(partial)) if known else 0
+            needed += max(0, file.size_bytes - there)
     with in_words("", str(cache)):
         _refuse_for_want_of_room(needed, cache)
 

@@ -46,12 +46,15 @@ def inspect(
     """
     headers: dict[str, GgufHeader] = {}
     unusable: dict[str, str] = {}
-    for file in dict.fromkeys((options.target, *others)):
+    # A draft that is named twice is judged once; the target may be named as its own draft.
+    drafts = list(dict.fromkeys(others))
+    for file in dict.fromkeys((options.target, *drafts)):
         try:
             headers[file] = read_header(locate_model(file))
         except ModelFileError as error:
             unusable[file] = str(error)
-    models = _inspected(headers, options, processor)
+    target = headers.get(options.target)
+    models = _inspected(target, [headers[file] for file in drafts if file in headers], options, processor)
     if as_json:
         show(json.dumps(_as_json(models, options, unusable), indent=2, ensure_ascii=False))
     else:
@@ -66,12 +69,11 @@ def inspect(
 
 
 def _inspected(
-    headers: Mapping[str, GgufHeader], options: LoadOptions, processor: Processor
+    target: GgufHeader | None, drafts: Sequence[GgufHeader], options: LoadOptions, processor: Processor
 ) -> list[_Inspected]:
     """The models; where the target is unusable nothing is judged, and each is looked at as if it were one."""
-    if options.target not in headers:
-        return [_beside_none(header, options, processor) for header in headers.values()]
-    target, *drafts = headers.values()
+    if target is None:
+        return [_beside_none(header, options, processor) for header in drafts]
     context = context_size(options.ctx_size, target.train_context)
     estimates = needed([target, *drafts], options, processor)[1:]
     return [
@@ -144,6 +146,7 @@ def _described(model: _Inspected, options: LoadOptions) -> list[str]:
         ("chat template", _template_line(header)),
         ("memory", _memory_line(model, options)),
         ("", _memory_parts(model.memory)),
+        ("", _beyond_training(model)),
     ]
     return [
         shown(header.path),
@@ -153,9 +156,10 @@ def _described(model: _Inspected, options: LoadOptions) -> list[str]:
 
 def _pair_described(target: _Inspected, draft: _Inspected) -> list[str]:
     assert draft.verdict is not None
-    both = target.memory.total + draft.memory.total
+    both = _megabytes(target.memory.total + draft.memory.total)
     told = f"{_LABELS[draft.verdict.kind]}{':' if draft.verdict.reasons else ''}"
-    reasons = (*draft.verdict.reasons, f"Together they take about {_megabytes(both)} of memory.")
+    together = (f"Together they take about {both} of memory.",) if draft.verdict.usable else ()
+    reasons = (*draft.verdict.reasons, *together)
     return [
         f"{shown(draft.header.path)}",
         f"as the draft of {shown(target.header.path)} {told}",
@@ -222,7 +226,15 @@ def _template_line(header: GgufHeader) -> str:
 def _memory_line(model: _Inspected, options: LoadOptions) -> str:
     types = "/".join(dict.fromkeys((options.cache_type_k, options.cache_type_v)))
     total = _megabytes(model.memory.total)
-    return f"about {total} with {model.context:,} tokens of context (cache {types})"
+    role = "as a draft, " if model.verdict is not None else ""
+    return f"{role}about {total} with {model.context:,} tokens of context (cache {types})"
+
+
+def _beyond_training(model: _Inspected) -> str:
+    trained = model.header.train_context
+    if not 0 < trained < model.context:
+        return ""
+    return f"a context of more than the {trained:,} tokens it was trained for: answers may get worse beyond"
 
 
 def _memory_parts(memory: MemoryEstimate) -> str:

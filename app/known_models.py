@@ -46,6 +46,14 @@ class Known:
         return 0.0 if self.draft is None else self.draft.size_bytes / self.target.size_bytes
 
     @property
+    def large_draft(self) -> bool:
+        """Whether the draft is so large that it pays only where passes over several tokens are cheap."""
+        # Only here, since the command line reads this module to know the names, and is to start at once.
+        from ..models.pair import LARGE_DRAFT
+
+        return self.share > LARGE_DRAFT
+
+    @property
     def licence(self) -> str:
         """The target's licence, and the draft's where it is another."""
         if self.draft is None or self.draft.licence == self.target.licence:

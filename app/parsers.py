@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Mapping
 
 from .known_models import known_models
@@ -30,6 +31,22 @@ _seconds = Number(float, "a number of seconds above 0", lambda value: 0 < value 
 _share = Number(float, "a number from 0 to 1", lambda value: 0 <= value <= 1)
 
 SHELLS = ("bash", "zsh", "fish")
+
+
+def _pair(word: str) -> str:
+    """The name of a known pair, in the case that it is listed in.
+
+    Raises:
+        argparse.ArgumentTypeError: there is none; the message has the nearest names.
+    """
+    names = [known.key for known in known_models()]
+    if word.lower() in names:
+        return word.lower()
+    from difflib import get_close_matches
+
+    nearest = get_close_matches(word.lower(), names, n=3, cutoff=0.4)
+    meant = f"perhaps {', '.join(nearest)}; " if nearest else ""
+    raise argparse.ArgumentTypeError(f"there is no pair {word!a}; {meant}specchat pull --pairs lists all")
 
 
 def chat_parser() -> Parser:
@@ -124,11 +141,12 @@ def pull_parser() -> Parser:
     parser.add_argument(
         "names", nargs="*", metavar="NAME",
         help="owner/name:Q4_K_M (that quantization), owner/name (the one most people want: Q4_K_M, else "
-        "Q4_0, else the nearest), owner/name/file.gguf or owner/name:file.gguf; several are fetched in turn",
+        "Q4_0, else the nearest), owner/name/file.gguf, or the address of either on the hub; several are "
+        "fetched in turn",
     )  # fmt: skip
     parser.add_argument("--pairs", action="store_true", help="list targets with drafts that are known to fit")
     parser.add_argument(
-        "--pair", metavar="NAME", type=str.lower, choices=[known.key for known in known_models()],
+        "--pair", metavar="NAME", type=_pair, choices=[known.key for known in known_models()],
         help="fetch one of those pairs",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object")

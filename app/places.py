@@ -36,10 +36,12 @@ def folder_figures(path: Path) -> dict[str, str | int | bool | None]:
         free = shutil.disk_usage(standing).free
     except OSError:
         free = None
+    # A system's own tree, as /proc, lets root write everywhere and has room nowhere.
+    takes_files = free != 0 and (standing == path or standing.is_dir())
     return {
         "path": str(path),
         "exists": _exists(path),
-        "writable": os.access(standing, os.W_OK),
+        "writable": takes_files and os.access(standing, os.W_OK),
         "size_bytes": _size(path) if _exists(path) else None,
         "free_bytes": free,
     }

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..models.errors import ModelFileError
 from ..models.gguf_file import read_header
+from ..models.gguf_layout import is_text, shown
 from ..models.locate import locate_in_cache
 from ..models.repository import HubName, choose
 from .downloading import Progress, download, require_room
@@ -81,7 +82,10 @@ def _carry_out(plan: _Plan, watch: Callable[[str], Progress]) -> Pulled:
     try:
         read_header(paths[0])
     except ModelFileError as error:
-        return Pulled(plan.name, paths, str(error))
+        with paths[0].open("rb") as file:
+            text = is_text(file.read(512))
+        problem = f"what arrived is a text file, no GGUF: {shown(paths[0])}" if text else str(error)
+        return Pulled(plan.name, paths, problem)
     return Pulled(plan.name, paths, "")
 
 

@@ -273,12 +273,13 @@ def _looks_like(start: bytes) -> str:
         return "it is an archive or a PyTorch checkpoint; unpack it, or download the model as GGUF"
     if not start.strip(b"\0"):
         return "it begins with nothing but zeros, as unfinished downloads do; download it again"
-    if _is_text(start):
+    if is_text(start):
         return "it is a text file; name the model itself"
     return "its first four bytes are not 'GGUF'; download it again or convert the model to GGUF"
 
 
-def _is_text(start: bytes) -> bool:
+def is_text(start: bytes) -> bool:
+    """Whether a file that begins so is one to be read by people."""
     try:
         # Incremental, since a fixed number of bytes may end inside a character.
         text = codecs.getincrementaldecoder("utf-8")().decode(start)

@@ -25,6 +25,8 @@ def locate_model(name: str) -> Path:
     Raises:
         ModelFileError: It is neither, or several models in the cache have this name.
     """
+    if not name.strip():
+        raise ModelFileError("no model is named: the name is empty; give a file, or owner/name")
     try:
         path = Path(name).expanduser()
         if path.exists():

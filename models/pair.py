@@ -17,7 +17,8 @@ from .text import readable_token
 _MOST_SIZE_DIFFERENCE = 128
 _FIRST_COMPARED_TOKEN = 5
 
-_LARGE_DRAFT, _SMALL_DRAFT = 0.20, 0.05
+LARGE_DRAFT, _SMALL_DRAFT = 0.20, 0.05
+"""Shares of the target's bytes: a draft of more costs much of what it saves, one of less is seldom right."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def _kinship(target: GgufHeader, draft: GgufHeader) -> str | None:
 def _warnings_of_kin(target: GgufHeader, draft: GgufHeader) -> tuple[str, ...]:
     """What costs speed where the draft is made of the target: nothing but its size."""
     share = draft.size_bytes / target.size_bytes
-    if share <= _LARGE_DRAFT:
+    if share <= LARGE_DRAFT:
         return ()
     return (
         f"A pass of it reads {share:.0%} of the target's bytes, which pays only where a pass over several "
@@ -145,10 +146,10 @@ def _warnings(target: GgufHeader, draft: GgufHeader) -> tuple[str, ...]:
     warnings: list[str] = []
     share = draft.size_bytes / target.size_bytes
     sizes = f"{_megabytes(draft.size_bytes)} of {_megabytes(target.size_bytes)}"
-    if share > _LARGE_DRAFT:
+    if share > LARGE_DRAFT:
         warnings.append(
             f"The draft has {share:.0%} of the target's bytes ({sizes}); "
-            f"above {_LARGE_DRAFT:.0%} drafting costs much of what it saves."
+            f"above {LARGE_DRAFT:.0%} drafting costs much of what it saves."
         )
     elif share < _SMALL_DRAFT:
         warnings.append(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
 
 from .errors import ModelFileError
 from .text import is_plain
@@ -70,6 +71,26 @@ def parse_name(text: str) -> HubName | None:
     if named["quantization"] is None and text.lower().endswith(".gguf"):
         return None
     return HubName(named["repository"], quantization=named["quantization"])
+
+
+def parse_address(text: str, hosts: Collection[str]) -> HubName | None:
+    """What the address of a page or a file on one of `hosts` means, as it is copied from a browser.
+
+    The address is of a repository, or of a file on its branch `main`; None for what is no such address.
+    """
+    try:
+        parts = urlsplit(text if "://" in text else f"//{text}")
+    except ValueError:  # as of "http://["
+        return None
+    if parts.scheme not in ("", "http", "https") or parts.netloc.lower() not in hosts:
+        return None
+    owner, _, rest = unquote(parts.path).strip("/").partition("/")
+    name, *where = rest.split("/", 3)
+    if not where or where == ["tree", "main"]:
+        return parse_name(f"{owner}/{name}")
+    if len(where) == 3 and where[0] in ("blob", "resolve", "raw") and where[1] == "main":
+        return parse_name(f"{owner}/{name}/{where[2]}")
+    return None
 
 
 def choose(name: HubName, sizes: Mapping[str, int]) -> RepositoryModel:

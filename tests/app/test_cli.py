@@ -51,6 +51,12 @@ def test_the_answer_alone_is_on_stdout_and_the_figures_on_stderr(tiny_pair: Tiny
     assert "20 tokens" in done.stderr
 
 
+def test_an_empty_name_of_a_draft_to_compare_is_none(capsys: pytest.CaptureFixture[str]):
+    words = ["compare", "--no-config", "-m", "none.gguf", "-md", "", "--drafter", "lookup"]
+    assert cli.main(words, lambda *_: 0) == 2
+    assert "none.gguf does not exist" in capsys.readouterr().err
+
+
 def test_json_is_one_object_with_the_documented_keys(tiny_pair: TinyPair):
     done = run(tiny_pair, "-p", "hello", "--json", "--speculate", "always", "--draft-p-min", 0)
     told = json.loads(done.stdout)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,6 +119,44 @@ def test_what_cannot_be_written_is_exit_code_one(
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 2)
     assert (tmp_path / "mine.gguf").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("output", ["file", "file/below", "/dev/full"])
+def test_what_is_no_folder_is_said_to_be_none(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str
+):
+    (tmp_path / "file").write_bytes(b"mine")
+    assert derive(source, "--quant", "Q8_0", "-o", tmp_path / output) == 1
+    assert capsys.readouterr().err == (
+        f"specchat derive: {tmp_path / output} is no folder; name another with -o\n"
+    )
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_what_another_process_made_meanwhile_is_taken_if_it_is_the_same(
+    source: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, same: bool
+):
+    write = command.write
+
+    def meanwhile(*asked: Any) -> Path:
+        made = write(*asked)
+        path = default_folder() / "tiny.Q8_0.gguf"
+        path.write_bytes(made.read_bytes() if same else b"mine")
+        return made
+
+    monkeypatch.setattr(command, "write", meanwhile)
+    assert derive(source, "--quant", "Q8_0") == (0 if same else 1)
+    out, err = capsys.readouterr()
+    assert out == (f"{default_folder() / 'tiny.Q8_0.gguf'}\n" if same else "")
+    assert ("was made before: " if same else "is there and is no draft that specchat made") in err
+    assert names() == ["tiny.Q8_0.gguf"]
+
+
+def test_a_draft_that_got_larger_is_said_to_be(source: Path, capsys: pytest.CaptureFixture[str]):
+    derive(source, "--quant", "Q8_0")
+    assert "larger" not in capsys.readouterr().err
+    derive(default_folder() / "tiny.Q8_0.gguf", "--quant", "F16")
+    assert "It is larger than what it was made from" in capsys.readouterr().err
 
 
 def test_a_search_finds_the_layer_that_does_nothing(source: Path, capsys: pytest.CaptureFixture[str]):

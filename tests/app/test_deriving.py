@@ -102,7 +102,7 @@ def test_what_else_has_the_name_is_never_overwritten(source: Source, tmp_path: P
     with pytest.raises(DeriveError, match=r"taken\.gguf is there and .* name another with -o") as refused:
         made_before(source, SKIP, path)
     assert "\n" not in str(refused.value)
-    with scratch(tmp_path) as folder, pytest.raises(DeriveError, match=r"taken\.gguf cannot be written"):
+    with scratch(tmp_path) as folder, pytest.raises(DeriveError, match=r"taken\.gguf is there already"):
         put(write(source, SKIP, folder, 1), SKIP, path)
     assert path.read_bytes() == before
 

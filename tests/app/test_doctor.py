@@ -76,7 +76,28 @@ def test_passes_are_told_in_seconds_and_in_single_passes(capsys: pytest.CaptureF
     assert found["passes"]["seconds"] == {"1": 0.1, "4": 0.2}
     assert found["passes"]["times_one"] == {"1": 1.0, "4": 2.0}
     assert found["passes"]["weights_read_bytes_per_s"] == 1e10
-    assert found["llama_cpp"]["features_not_used"] == "AMX_INT8"
+    assert found["llama_cpp"]["features_not_used"] == ["AMX_INT8"]
+
+
+def test_what_is_several_is_a_list_for_programs_and_sizes_are_numbers(capsys: pytest.CaptureFixture[str]):
+    found = json.loads(examined(capsys, fakes.sound, as_json=True))
+    several = [
+        found["machine"]["features"], found["llama_cpp"]["features_not_used"], found["llama_cpp"]["devices"],
+        found["self_test"]["passes_of"], found["terminal"]["clipboard_tools"],
+    ]  # fmt: skip
+    assert all(isinstance(one, list) for one in several)
+    assert several[0] == ["AMX_INT8", "AVX2"]
+    assert all(isinstance(found["terminal"][name], int) for name in ("columns", "lines"))
+
+
+def test_a_home_where_nothing_can_be_kept_is_a_failure(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, "/proc/x")
+    said = examined(capsys, fakes.sound, code=1)
+    assert "CANNOT BE WRITTEN" in said
+    assert "all is well" not in said
 
 
 def test_what_a_person_reads_fits_eighty_columns(capsys: pytest.CaptureFixture[str]):
@@ -84,6 +105,7 @@ def test_what_a_person_reads_fits_eighty_columns(capsys: pytest.CaptureFixture[s
     text = " ".join(said.split())
     assert "T(1) 100 ms, T(4) 200 ms" in text
     assert "3 drafted tokens pay where more than 33% are accepted" in text
+    assert "features AMX_INT8, AVX2" in text
     assert "The processor has AMX_INT8, which this llama.cpp was not built to use" in text
     assert text.endswith("all is well")
     assert all(len(line) <= 80 for line in said.splitlines() if "/" not in line)
@@ -132,7 +154,7 @@ def test_this_machine_is_examined_with_a_real_model(tiny_pair: TinyPair):
     found = json.loads(done.stdout)
     assert (done.returncode, done.stderr, found["failures"]) == (0, "", [])
     assert found["self_test"]["passed"] is True
-    assert found["self_test"]["passes_of"].startswith("1, 2, 3")
+    assert found["self_test"]["passes_of"][:3] == [1, 2, 3]
     assert {"1", "2"} <= set(found["passes"]["seconds"])
     assert found["memory_bandwidth"]["one_thread_bytes_per_s"] > 0
     assert found["llama_cpp"]["build"].startswith(found["versions"]["llama-cpp-python"])
@@ -214,6 +236,12 @@ def test_a_folder_that_is_not_there_is_judged_by_the_one_it_would_be_made_in(tmp
     (tmp_path / "link").symlink_to(tmp_path / "a")
     assert folder_figures(tmp_path / "a")["size_bytes"] == 5
     assert isinstance(figures["free_bytes"], int)
+
+
+@pytest.mark.parametrize("place", ["/proc/x", "/proc/x/y", "/dev/full/x", "{file}/x"])
+def test_where_no_folder_can_be_made_nothing_can_be_written(tmp_path: Path, place: str):
+    (tmp_path / "file").write_text("mine")
+    assert not folder_figures(Path(place.format(file=tmp_path / "file")))["writable"]
 
 
 def test_the_places_are_those_that_the_parts_use(tmp_path: Path):

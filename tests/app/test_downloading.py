@@ -14,7 +14,8 @@ import pytest
 from huggingface_hub import constants
 from huggingface_hub.utils import WeakFileLock
 
-from specchat.app.downloading import DownloadCancelled, DownloadError, download
+from specchat.app.downloading import DownloadCancelled, DownloadError, download, require_room
+from specchat.app.hub import Listed
 from specchat.app.known_models import known_models
 from specchat.models.locate import locate_model
 from specchat.models.repository import HubName, parse_name, quantization_of
@@ -266,6 +267,18 @@ def test_a_disk_that_fills_up(hub: Hub, cache: Path):
 def test_a_cache_that_cannot_be_written(hub: Hub, cache: Path):
     cache.write_text("no folder")
     assert refused().endswith("; check HF_HUB_CACHE and its disk")
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "/dev/full"])
+def test_a_cache_that_is_no_folder_is_said_before_and_while_fetching(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+):
+    (tmp_path / "file").write_text("mine")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / place))
+    listed = Listed(NAME[1], len(CONTENT), "a" * 64)
+    with pytest.raises(DownloadError, match="check HF_HUB_CACHE and its disk"):
+        require_room([(NAME[0], listed)])
+    assert "check HF_HUB_CACHE and its disk" in refused()
 
 
 def test_a_file_that_another_program_is_fetching(hub: Hub, cache: Path):

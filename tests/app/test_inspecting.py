@@ -179,9 +179,30 @@ def test_of_many_files_each_other_is_judged_against_the_first(
     other = write_tiny_model(tmp_path / "other.gguf", extra_tokens=200)
     said = inspected(capsys, tiny_pair.target, tiny_pair.draft, other, code=UNUSABLE)
     assert [pair["verdict"] for pair in said["pairs"]] == ["fits_but", "cannot"]
-    assert "cannot draft for it" in " ".join(
-        told(capsys, tiny_pair.target, tiny_pair.draft, other, code=UNUSABLE).split()
-    )
+    text = " ".join(told(capsys, tiny_pair.target, tiny_pair.draft, other, code=UNUSABLE).split())
+    assert "cannot draft for it" in text
+    assert text.count("as a draft, about ") == 2
+    # A pair that cannot work takes no memory together.
+    assert text.count("Together they take about") == 1
+
+
+def test_a_target_named_as_its_own_draft_is_judged_as_one(
+    tiny_pair: TinyPair, capsys: pytest.CaptureFixture[str]
+):
+    said = inspected(capsys, tiny_pair.target, tiny_pair.target, tiny_pair.target)
+    (pair,) = said["pairs"]
+    assert (pair["target"], pair["draft"]) == (str(tiny_pair.target),) * 2
+    assert (pair["verdict"], "100%" in pair["reasons"][0]) == ("fits_but", True)
+
+
+@pytest.mark.parametrize(("context", "told"), [(2048, False), (2049, True)])
+def test_a_context_beyond_what_a_model_was_trained_for_is_said(
+    tiny_pair: TinyPair, capsys: pytest.CaptureFixture[str], context: int, told: bool
+):
+    wanted = LoadOptions(str(tiny_pair.target), ctx_size=context)
+    assert inspect(wanted, [], PLAIN, False, "specchat inspect") == DONE
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("more than the 2,048 tokens it was trained for" in said) == told
 
 
 def test_one_file_makes_no_pair(tiny_pair: TinyPair, capsys: pytest.CaptureFixture[str]):

@@ -142,16 +142,39 @@ def test_json_is_one_object(hub: Hub, cache: Path, pull: Pull):
             }
         ],
         "chat": f"specchat -m {NAME}",
+        "problem": None,
     }  # fmt: skip
 
 
 def test_what_is_no_chat_model_is_fetched_and_said(hub: Hub, cache: Path, pull: Pull):
     hub.content = b"no GGUF at all"
     done = pull(NAME)
-    assert done.code == 0
+    assert done.code == 1
     assert Path(done.stdout.rstrip("\n")).read_bytes() == hub.content
-    assert "specchat pull: it is here, but " in done.stderr
+    assert "specchat pull: it is here, but what arrived is a text file, no GGUF: " in done.stderr
     assert "to chat" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["makers/other", f"{REPOSITORY}:Q4_0"])
+def test_json_is_an_object_where_it_fails_as_well(pull: Pull, name: str):
+    done = pull(name, "--json")
+    told = json.loads(done.stdout)
+    assert (done.code, told["models"], told["chat"]) == (1, [], None)
+    assert done.stderr == f"specchat pull: {told['problem']}\n"
+
+
+def test_json_of_what_is_no_chat_model_has_its_path_and_the_problem(hub: Hub, pull: Pull):
+    hub.content = b"GGUF and no more"
+    done = pull(NAME, "--json")
+    told = json.loads(done.stdout)
+    assert (done.code, told["chat"], told["models"][0]["problem"]) == (1, None, told["problem"])
+    assert Path(told["models"][0]["path"]).read_bytes() == hub.content
+
+
+def test_an_address_of_the_hub_in_use_is_taken(hub: Hub, pull: Pull, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HF_ENDPOINT", hub.url)
+    done = pull(f"{hub.url}/{REPOSITORY}/blob/main/tiny-F32.gguf")
+    assert (done.code, Path(done.stdout.rstrip("\n")).name) == (0, "tiny-F32.gguf")
 
 
 def test_ctrl_c_keeps_what_came_and_the_next_pull_goes_on(hub: Hub, home: Mapping[str, str]):
@@ -251,6 +274,13 @@ def test_a_file_that_cannot_be_written_whole_is_one_line(hub: Hub, home: Mapping
     assert specchat("pull", NAME, env=home).returncode == 0
 
 
+@pytest.mark.parametrize("name", ["HF_ENDPOINT", "HF_HOME", "HF_HUB_CACHE"])
+def test_an_empty_variable_is_as_none(name: str, monkeypatch: pytest.MonkeyPatch, pull: Pull):
+    monkeypatch.setenv(name, "")
+    assert pull(NAME).code == 0
+    assert name not in os.environ
+
+
 def test_a_disk_without_room_is_one_line_before_anything_comes(hub: Hub, pull: Pull):
     hub.size = 10**18
     assert "are to come; free some, or set HF_HUB_CACHE" in one_line(pull(NAME))
@@ -263,9 +293,12 @@ def test_a_disk_without_room_is_one_line_before_anything_comes(hub: Hub, pull: P
         ((), "names of models, --pair NAME, or --pairs"),
         (("tiny",), "'tiny' names nothing on the hub; give owner/name"),
         (("a/b\x1b[2J",), "names nothing on the hub"),
-        ((NAME, "--pairs"), "one of these is needed"),
-        ((NAME, "--pair", "qwen3-4b"), "one of these is needed"),
-        (("--pair", "qwen9"), "invalid choice: 'qwen9'"),
+        ((NAME, "--pairs"), "one of these, not several: "),
+        ((NAME, "--pair", "qwen3-4b"), "one of these, not several: "),
+        (("--pairs", "--pair", "qwen3-4b"), "one of these, not several: "),
+        (("--pair", "qwen3-40b"), "no pair 'qwen3-40b'; perhaps qwen3-4b, "),
+        (("--pair", "*"), "no pair '*'; specchat pull --pairs lists all"),
+        (("https://example.org/makers/tiny-GGUF",), "names nothing on the hub"),
     ],
 )
 def test_bad_usage_is_one_line_and_exit_code_two(pull: Pull, words: tuple[str, ...], said: str):
@@ -275,16 +308,28 @@ def test_bad_usage_is_one_line_and_exit_code_two(pull: Pull, words: tuple[str, .
 # Pairs -----------------------------------------------------------------------------------------
 
 
-def test_pairs_are_listed_with_one_command_each(pull: Pull):
+def test_pairs_are_listed_by_the_name_that_fetches_them(pull: Pull):
     listed = pull("--pairs")
     assert (listed.code, listed.stderr) == (0, "")
-    _, *rows = listed.stdout.splitlines()
-    assert len(rows) == len(known_models())
-    [row] = [row for row in rows if "qwen2.5-coder-7b" in row]
-    assert row.split() == "specchat pull --pair qwen2.5-coder-7b 4.68 GB 429 MB 9% Apache-2.0".split()
+    lines = listed.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    rows = {words[0]: words[1:] for line in lines[1:] if (words := line.split()) and line[0] != " "}
+    assert {known.key for known in known_models()} <= set(rows)
+    assert rows["qwen2.5-coder-7b"] == ["4.68", "GB", "429", "MB", "9%", "Apache-2.0"]
+    assert "to fetch one: specchat pull --pair NAME" in lines
     told = json.loads(pull("--pairs", "--json").stdout)["pairs"]
     assert [pair["name"] for pair in told] == [known.key for known in known_models()]
     assert told[0]["command"] == "specchat pull --pair smollm2-1.7b"
+
+
+def test_large_drafts_are_marked_and_a_missing_one_is_explained(pull: Pull):
+    lines = pull("--pairs").stdout.splitlines()
+    marked = {line.split()[0] for line in lines if "%*" in line}
+    assert marked == {known.key for known in known_models() if known.share > 0.2}
+    told = json.loads(pull("--pairs", "--json").stdout)["pairs"]
+    assert {pair["name"] for pair in told if pair["large_draft"]} == marked
+    assert any(line.startswith("*  a large draft: it pays only where") for line in lines)
+    assert any(line.startswith("-  no small model is known to fit: the text so far drafts") for line in lines)
 
 
 def test_a_pair_is_pulled_with_one_command_that_says_how_to_chat(hub: Hub, pull: Pull):
@@ -294,7 +339,9 @@ def test_a_pair_is_pulled_with_one_command_that_says_how_to_chat(hub: Hub, pull:
     hub.others = {known.target.file: hub.content, known.draft.file: hub.content}
     done = pull("--pair", "Qwen3-1.7B")
     assert [Path(line).name for line in done.stdout.splitlines()] == [known.target.file, known.draft.file]
-    assert done.stderr.startswith("Qwen3 1.7B, 1.50 GB: Apache-2.0\n")
+    assert done.stderr.startswith(
+        "Qwen3 1.7B, 1.50 GB: Apache-2.0\nits draft has 36% of the target's bytes: "
+    )
     assert done.stderr.endswith(
         "to chat: specchat -m unsloth/Qwen3-1.7B-GGUF/Qwen3-1.7B-Q4_K_M.gguf "
         "-md unsloth/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q4_K_M.gguf\n"

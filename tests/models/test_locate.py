@@ -64,6 +64,12 @@ def test_a_file_on_disk_comes_before_one_in_the_cache(
     assert locate_model(str(here)) == here
 
 
+@pytest.mark.parametrize("name", ["", " ", "\t"])
+def test_an_empty_name_names_no_model(name: str):
+    with pytest.raises(ModelFileError, match=r"^no model is named"):
+        locate_model(name)
+
+
 def test_what_is_neither_says_how_to_fetch_it():
     with pytest.raises(ModelFileError) as caught:
         locate_model("makers/tiny-GGUF:other.gguf")

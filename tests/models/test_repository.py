@@ -15,6 +15,7 @@ from specchat.models.repository import (
     NotInRepositoryError,
     RepositoryModel,
     choose,
+    parse_address,
     parse_name,
     quantization_of,
 )
@@ -242,3 +243,35 @@ def test_whatever_a_repository_holds_a_whole_model_is_chosen_or_one_line_said(pa
     assert set(model.files) <= set(paths)
     assert model.size_bytes == 7 * len(model.files)
     assert all(file.isprintable() for file in model.files)
+
+
+@pytest.mark.parametrize(
+    "host", ["https://huggingface.co/", "http://hf.co/", "hf.co/", "https://HuggingFace.co/"]
+)
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("makers/tiny-GGUF", HubName("makers/tiny-GGUF")),
+        ("makers/tiny-GGUF/", HubName("makers/tiny-GGUF")),
+        ("makers/tiny-GGUF/tree/main", HubName("makers/tiny-GGUF")),
+        ("makers/tiny-GGUF:Q4_0", HubName("makers/tiny-GGUF", quantization="Q4_0")),
+        ("makers/tiny-GGUF/blob/main/tiny.gguf", HubName("makers/tiny-GGUF", "tiny.gguf")),
+        ("makers/t/resolve/main/q4/a%20b.gguf?download=true", HubName("makers/t", "q4/a b.gguf")),
+        ("makers/tiny-GGUF/blob/v2/tiny.gguf", None),
+        ("makers/tiny-GGUF/blob/main/../tiny.gguf", None),
+        ("makers/tiny-GGUF/discussions", None),
+        ("datasets/makers/tiny", None),
+        ("makers", None),
+        ("", None),
+    ],
+)
+def test_an_address_names_what_its_page_shows(host: str, path: str, named: HubName | None):
+    assert parse_address(host + path, {"huggingface.co", "hf.co"}) == named
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["https://example.org/a/b", "ftp://hf.co/a/b", "a/b", "", "http://[/a/b", "https://hf.co@x.org/a/b"],
+)
+def test_what_leads_elsewhere_is_no_address_of_the_hub(text: str):
+    assert parse_address(text, {"huggingface.co", "hf.co"}) is None
