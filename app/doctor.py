@@ -266,7 +266,9 @@ def _folders(environment: Mapping[str, str]) -> Section:
         facts[name] = figures
         if not figures["writable"]:
             why = (
-                "its disk has no room" if figures["free_bytes"] == 0 else "check its permissions and its disk"
+                "no room is left on its disk, or it is no place for files"
+                if figures["free_bytes"] == 0
+                else "check its permissions and its disk"
             )
             failures.append(f"{path} cannot be written: {why}")
     try:

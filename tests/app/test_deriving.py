@@ -144,7 +144,7 @@ def test_what_a_killed_process_left_goes_and_what_a_living_one_makes_stays(tmp_p
 
 def test_a_folder_that_cannot_be_is_told(source: Source, tmp_path: Path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DeriveError, match=r"cannot be written: .* with -o"), scratch(tmp_path / "file/below"):
+    with pytest.raises(DeriveError, match=r"is no folder; .* with -o"), scratch(tmp_path / "file/below"):
         pass
 
 
