@@ -344,7 +344,13 @@ def test_a_draft_with_more_tokens_than_its_target_never_proposes_them(tiny_pair:
 
 
 def test_a_template_of_ones_own_replaces_the_models(driven: Driven, tiny_pair: TinyPair):
-    driven.load(LoadOptions(str(tiny_pair.target), threads=1, chat_template="{{ messages[0]['content'] }}!"))
+    driven.load(
+        LoadOptions(
+            str(tiny_pair.target),
+            threads=1,
+            chat_template="{% for turn in messages %}{{ turn['content'] }}{% endfor %}!",
+        )
+    )
     assert driven.ask((Turn("user", "abc"),), options(3, speculate="off")).prompt_tokens == 4
 
 

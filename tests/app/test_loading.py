@@ -107,7 +107,7 @@ def test_the_same_pair_says_what_stands_in_the_way_of_other_drafting(driven: Dri
         ({"ctx_size": 256}, ["target", "draft"]),
         ({"threads": 2}, ["target", "draft"]),
         ({"cache_type_k": "f32"}, ["target", "draft"]),
-        ({"chat_template": "{{ messages[0]['content'] }}!"}, []),
+        ({"chat_template": "{% for turn in messages %}{{ turn['content'] }}{% endfor %}!"}, []),
     ],
     ids=str,
 )
