@@ -26,7 +26,9 @@ class Terminal:
     """A terminal that the program runs in."""
 
     def __init__(self, *words: str) -> None:
-        environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+        # The size is said twice: what the variables say goes before what the terminal has.
+        size = {"COLUMNS": str(COLUMNS), "LINES": str(LINES)}
+        environment = {**os.environ, **size, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
         self._child = pexpect.spawn(
             sys.executable, ["-m", "specchat.tui.entry", *words], env=environment, dimensions=(LINES, COLUMNS)
         )
