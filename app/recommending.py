@@ -42,7 +42,7 @@ def recommend(
             for index in range(len(contenders))
             if index != plain and plain_beside(contenders, index) == plain
         ]
-        measured = [one for one in judged if one.rows]
+        measured = [one for one in judged if one.answered]
         if measured:
             cost = next((one for one in costs if one.target == contenders[plain].target), None)
             told.append(_recommended(contenders[plain].target, measured, cost))
@@ -111,6 +111,11 @@ class _Judged:
         self.kinds = [row for row in rows if row.kind is not None and row.speedup is not None]
         self.rows = rows
         self.overall = next((row.speedup for row in rows if row.kind is None), None)
+
+    @property
+    def answered(self) -> bool:
+        """Whether anything of it was measured; where it drafted nothing, that is its speed alone."""
+        return self.overall is not None or any(row.tokens_per_second is not None for row in self.rows)
 
     @property
     def median(self) -> float:

@@ -110,7 +110,7 @@ def test_each_target_gets_its_own_recommendation():
 
 
 def test_nothing_is_said_of_what_was_not_measured():
-    assert recommend(CONTENDERS, [row(0, "code", None)], ()) == ()
+    assert recommend(CONTENDERS, [row(0, "code", None), row(2, "code", None), row(2, None, None)], ()) == ()
 
 
 speedups = st.builds(lambda values: Spread.of(values), st.lists(st.floats(0.2, 4.0), min_size=1, max_size=4))

@@ -25,6 +25,10 @@ def test_of_passes_too_short_to_be_timed_nothing_is_told():
     assert unrest((), costs(n1=0.0015, n2=0.0001)) is None
 
 
+def test_a_quick_target_hides_nothing_of_a_slow_one_beside_it():
+    assert unrest((), (*costs(n1=0.0015, n2=0.001), *costs(n1=5.0, n2=0.6))) is not None
+
+
 def test_a_staircase_is_no_unrest():
     assert unrest((), costs(n1=1.0, n2=1.7, n3=2.3, n4=1.8, n8=2.0)) is None
 
