@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import count
 from typing import Protocol
 
 from ..models.errors import ContextFullError
@@ -56,19 +59,26 @@ def build_prompt(turns: Sequence[Turn], template: Template, tokenizer: Tokenizer
     if rest and rest[-1].role == "assistant":
         answer = rest.pop()
         begun = answer.token_ids or tuple(tokenizer.tokenize(answer.text, add_special=False))
-    dropped = 0
-    while True:
-        tokens = [*prompt_tokens([*head, *rest], template, tokenizer), *begun]
-        if len(tokens) + ANSWER_ROOM <= room or (len(rest) <= 1 and len(tokens) < room):
-            return Prompt(tokens, dropped, opens_thought(template.render(_messages([*head, *rest]))))
-        following = next((index for index, turn in enumerate(rest) if index and turn.role == "user"), None)
-        if following is None:
-            raise ContextFullError(
-                f"the prompt is {len(tokens)} tokens and the context holds {room}: "
-                "shorten it, or start with a larger --ctx-size"
-            )
-        del rest[:following]
-        dropped += following
+
+    @cache
+    def tokens_from(start: int) -> list[int]:
+        return [*prompt_tokens([*head, *rest[start:]], template, tokenizer), *begun]
+
+    def fits(start: int) -> bool:
+        length = len(tokens_from(start))
+        return length + ANSWER_ROOM <= room or (start >= len(rest) - 1 and length < room)
+
+    # Each look at a start renders and tokenizes all behind it: a long conversation affords only a few.
+    starts = [0, *(index for index, turn in enumerate(rest) if index and turn.role == "user")]
+    chosen = 0 if fits(0) else bisect_left(starts, True, lo=1, key=fits)
+    if chosen == len(starts):
+        raise ContextFullError(
+            f"the prompt is {len(tokens_from(starts[-1]))} tokens and the context holds {room}: "
+            "shorten it, or start with a larger --ctx-size"
+        )
+    start = starts[chosen]
+    in_thought = opens_thought(template.render(_messages([*head, *rest[start:]])))
+    return Prompt(tokens_from(start), start, in_thought)
 
 
 def prompt_tokens(turns: Sequence[Turn], template: Template, tokenizer: Tokenizer) -> list[int]:
@@ -82,18 +92,43 @@ def prompt_tokens(turns: Sequence[Turn], template: Template, tokenizer: Tokenize
     whole = template.render(messages)
     tokens: list[int] = []
     at = 0
-    for index, turn in enumerate(turns):
-        if not turn.token_ids:
+    for turn, place in zip(turns, _places(turns, messages, whole, template), strict=True):
+        if place is None or place < at or not whole.startswith(turn.text, place):
             continue
-        before = template.render(messages[:index])
-        if not whole.startswith(before + turn.text) or len(before) < at:
-            continue
-        tokens += tokenizer.tokenize(whole[at : len(before)], add_special=at == 0)
+        tokens += tokenizer.tokenize(whole[at:place], add_special=at == 0)
         tokens += turn.token_ids
-        at = len(before) + len(turn.text)
+        at = place + len(turn.text)
     if at < len(whole):
         tokens += tokenizer.tokenize(whole[at:], add_special=at == 0)
     return tokens
+
+
+def _places(
+    turns: Sequence[Turn], messages: Sequence[Message], whole: str, template: Template
+) -> list[int | None]:
+    """Where in the rendered text each turn that has ids begins, if it is there as it was.
+
+    What an answer says may be said elsewhere as well. So all is rendered once more with a mark in front of
+    what each answer says, behind the white space that a template may trim; a template on which the marks
+    have any other effect than being there tells no places.
+    """
+    places: list[int | None] = [None] * len(turns)
+    mark = next(mark for mark in map("Mark{}x".format, count()) if mark not in whole)
+    marked, said = list(messages), dict[int, str]()
+    for index, (turn, message) in enumerate(zip(turns, messages, strict=True)):
+        words = message.text.lstrip()
+        if turn.token_ids and words:
+            indent = message.text[: -len(words)]
+            marked[index], said[index] = message._replace(text=indent + mark + words), words
+    first, *pieces = template.render(marked).split(mark)
+    if len(pieces) != len(said) or first + "".join(pieces) != whole:
+        return places
+    at = len(first)
+    for (index, words), piece in zip(said.items(), pieces, strict=True):
+        # What was thought stands before what is said, if it stands anywhere.
+        places[index] = at + len(words) - len(turns[index].text)
+        at += len(piece)
+    return places
 
 
 def _messages(turns: Sequence[Turn]) -> list[Message]:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.soaking import GROWTH, SETTLED, Soak
 
-TURNS = 400
+TURNS = 1000
 
 
 @pytest.mark.timeout(300)

@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,7 +8,7 @@ from specchat.app.conversation import ANSWER_ROOM, build_prompt, prompt_tokens
 from specchat.app.decoding.drafters import common_prefix
 from specchat.app.requests import Turn
 from specchat.models.errors import ContextFullError
-from specchat.models.template import ChatTemplate
+from specchat.models.template import ChatTemplate, Message
 from tests.app.thinking_templates import KEEPING, QWEN3, QWQ, R1, REFUSING
 from tests.tiny_models import CHATML
 
@@ -81,6 +83,98 @@ def test_the_oldest_exchanges_are_left_out_where_room_is_short():
     assert short.dropped_turns == 2
     assert "be brief" in read(short.tokens)
     assert read(short.tokens).count("x" * 50) == 5
+
+
+@given(
+    lengths=st.lists(st.integers(0, 60), min_size=1, max_size=15).filter(lambda all_: len(all_) % 2 == 1),
+    system=st.booleans(),
+    room=st.integers(100, 900),
+)
+def test_no_more_is_left_out_than_has_to_be(lengths: list[int], system: bool, room: int):
+    head = [Turn("system", "be brief")] * system
+    turns = talk(*("x" * length for length in lengths))
+
+    def fits(start: int) -> bool:
+        length = len(prompt_tokens([*head, *turns[start:]], TEMPLATE, Bytes()))
+        return length + ANSWER_ROOM <= room or (start == len(turns) - 1 and length < room)
+
+    fitting = [start for start in range(0, len(turns), 2) if fits(start)]
+    if fitting:
+        assert build_prompt([*head, *turns], TEMPLATE, Bytes(), room).dropped_turns == fitting[0]
+    else:
+        with pytest.raises(ContextFullError):
+            build_prompt([*head, *turns], TEMPLATE, Bytes(), room)
+
+
+@pytest.mark.parametrize("room", [1_000, 10_000, 1_000_000])
+def test_a_long_conversation_is_rendered_a_few_times_only(room: int):
+    rendered: list[int] = []
+
+    class Counting:
+        def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
+            rendered.append(len(messages))
+            return TEMPLATE.render(messages, add_generation_prompt)
+
+    turns = [
+        Turn(turn.role, turn.text, (1000,) if turn.role == "assistant" else ())
+        for turn in talk(*("words " * 9 for _ in range(801)))
+    ]
+    prompt = build_prompt(turns, Counting(), Bytes(), room)
+    assert (prompt.dropped_turns > 0) == (room < 50_000)
+    assert len(rendered) <= 2 * 11 + 1
+
+
+def test_an_answer_that_is_said_elsewhere_as_well_keeps_its_place():
+    turns = [Turn("user", "yes or no? yes"), Turn("assistant", "yes", (1000,)), Turn("user", "yesterday?")]
+    for answer in ("yes", " yes", "\nyes "):
+        turns[1] = Turn("assistant", answer, (1000,))
+        tokens = prompt_tokens(turns, TEMPLATE, Bytes())
+        before = prompt_tokens(turns[:1], TEMPLATE, Bytes())
+        assert tokens[: len(before) + 1] == [*before, 1000]
+        assert tokens.count(1000) == 1
+
+
+@pytest.mark.parametrize("nothing", ["", " \n", "<think>\nhm"])
+def test_beside_an_answer_that_says_nothing_the_others_keep_their_ids(nothing: str):
+    turns = [
+        *(Turn("user", "hello"), Turn("assistant", nothing, (1000,))),
+        *(Turn("user", "hello?"), Turn("assistant", "hi", (2000,)), Turn("user", "more")),
+    ]
+    assert 2000 in prompt_tokens(turns, TEMPLATE, Bytes())
+
+
+def test_what_stands_like_a_mark_in_a_conversation_is_no_mark():
+    turns = [
+        Turn("user", "Mark0x Mark1x"),
+        Turn("assistant", "Mark2xMark4x", (1000,)),
+        Turn("user", "Mark3x"),
+    ]
+    tokens = prompt_tokens(turns, TEMPLATE, Bytes())
+    assert tokens.count(1000) == 1
+    assert read(tokens).count("Mark") == 3
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "message['content'][:3]",
+        "message['content'] | upper",
+        "message['content'] | tojson",
+        "message['content'] if message['content'] | length < 14 else 'long'",
+        "message['content'] ~ message['content']",
+        "message['content'] | replace('x', '')",
+    ],
+)
+def test_of_a_template_that_marks_disturb_the_prompt_is_what_it_renders(content: str):
+    template = ChatTemplate.from_model(
+        CHATML.replace(
+            "message['content']", f"({content} if message['role'] == 'assistant' else message['content'])"
+        ),
+        *("", "", ()),
+    )
+    turns = [Turn("user", "hello"), Turn("assistant", "anything", tuple(b"anything")), Turn("user", "more")]
+    tokens = prompt_tokens(turns, template, Bytes())
+    assert read(tokens) == template.render([(turn.role, turn.text) for turn in turns])
 
 
 def test_a_prompt_that_alone_is_too_long_is_refused_with_both_numbers():
