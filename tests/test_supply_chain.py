@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import pickle
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,35 @@ def test_no_module_reads_files_that_can_run_code(path: Path):
             assert node.arg != "allow_pickle"
         if isinstance(node, ast.Name):
             assert node.id not in ("eval", "exec")
+
+
+def audit_says(report: object) -> tuple[str, int]:
+    return runpy.run_path(str(ROOT / ".ci" / "audit.py"))["told"](report)
+
+
+SOUND = {"name": "rich", "version": "15.0.0", "vulns": []}
+FLAWED = {"name": "jinja2", "version": "3.1.5", "vulns": [{"id": "PYSEC-1", "fix_versions": ["3.1.6"]}]}
+UNKNOWN = {"name": "gguf", "skip_reason": "not found"}
+
+
+@pytest.mark.parametrize(
+    ("packages", "words", "code"),
+    [
+        ([SOUND, UNKNOWN], "audit: 1 of 2 packages looked up, 0 vulnerabilities known", 0),
+        ([UNKNOWN], "audit skipped: of 1 packages none is known", 0),
+        ([SOUND, FLAWED], "jinja2 3.1.5: PYSEC-1, mended in 3.1.6\naudit: 2 of 2", 1),
+    ],
+)
+def test_an_audit_says_what_it_found_and_of_how_many(packages: list[object], words: str, code: int):
+    line, found = audit_says({"dependencies": packages, "fixes": []})
+    assert line.startswith(words)
+    assert found == code
+
+
+@pytest.mark.parametrize("report", [[], {}, {"dependencies": None}, "no"])
+def test_what_is_no_audit_is_not_taken_for_one(report: object):
+    with pytest.raises(ValueError, match="no list"):
+        audit_says(report)
 
 
 class Touches:
