@@ -12,6 +12,16 @@ from specchat.models.llama import Context, Model
 from tests.tiny_models import EXACT, TinyPair, write_tiny_pair
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores, since tests of the screen and of other processes mostly wait."""
+    return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest test comes first: begun last, it would keep one core and leave the others idle."""
+    items.sort(key=lambda item: "test_soak.py" not in item.nodeid)
+
+
 @pytest.fixture(autouse=True)
 def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes the real user's folders or settings, nor asks the network."""
