@@ -81,7 +81,8 @@ def loaded_summary(loaded: Loaded) -> Content:
     else:
         lines.append(Content.assemble(("draft   ", _FAINT), "none"))
     devices = ", ".join(loaded.devices) or "CPU"
-    machine = f"{figures.count(loaded.context_size)} tokens · {loaded.threads} threads · {devices}"
+    threads = f"{loaded.threads} thread{'s' * (loaded.threads != 1)}"
+    machine = f"{figures.count(loaded.context_size)} tokens · {threads} · {devices}"
     lines.append(Content.assemble(("context ", _FAINT), printable(machine)))
     lines += [
         Content.assemble(("! ", "bold $text-warning"), printable(warning)) for warning in loaded.warnings
