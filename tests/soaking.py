@@ -20,7 +20,7 @@ import psutil
 from specchat.app.conversation import build_prompt
 from specchat.app.decoding.settings import Sampling
 from specchat.app.engine import Engine
-from specchat.app.events import Ask, Event, Failed, Finished, Load, Loaded
+from specchat.app.events import Ask, Event, Failed, Finished, Load, Loaded, Progress
 from specchat.app.history import History
 from specchat.app.remembered import Remembered
 from specchat.app.requests import AnswerOptions, Drafting, LoadOptions
@@ -154,6 +154,7 @@ class Soak:
         self._path = folder / "history.db"
         self._looks_left: int | None = None
         self._last: Event | None = None
+        self._so_far = ""
         self._engine = Engine(self._take, self._cancelled, remembered=Remembered(folder / "measured.json"))
         self._history = History(self._path)
         self._session = Session(AnswerOptions(), "be brief", self._history)
@@ -341,7 +342,7 @@ class Soak:
         session, plain = self._session, self._plain
         going_on = bool(plain.path) and plain.path[-1].role == "assistant"
         before = session.messages[-1] if going_on else None
-        self._looks_left = self._some(0.25, 30)
+        self._looks_left, self._so_far = self._some(0.25, 30), ""
         self._engine.ask(command)
         self._looks_left = None
         event, text, ids = self._last, "", ()
@@ -427,6 +428,11 @@ class Soak:
 
     def _take(self, event: Event) -> None:
         self._last = event
+        if isinstance(event, Progress):
+            self._so_far += "".join(piece.text for piece in event.pieces)
+            if self._random.random() < 0.2:
+                self._session.keep_so_far(self._so_far)
+                self.report.done["kept so far"] += 1
 
 
 def _fresh_row(context: Context, tokens: list[int]) -> np.ndarray:

@@ -31,6 +31,7 @@ from .commands.talk import open_conversation
 from .completion import completions
 from .crashing import tell_of_crash, with_report
 from .direct_drawing import DirectCompositor
+from .ending import end_by_signals
 from .engine_client import EngineClient, Listener
 from .harmless import HarmlessLines
 from .incoming import Incoming
@@ -180,6 +181,7 @@ class SpecchatApp(App[int]):
     def _begin(self) -> None:
         if self._resume is not None:
             open_conversation(self, self._resume)
+        end_by_signals(self)
         self.start_engine()
         self.run_worker(self._watch_engine(), name="engine", exit_on_error=True)
         self.call_after_refresh(warm_up)
@@ -369,6 +371,7 @@ def run_chat(
         if tell_of_crash(app):
             return FAILED
     finally:
+        app.incoming.keep_so_far()
         if app.fetching is not None:
             app.fetching.set()
         engine.close()

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from .app import SpecchatApp
 
 
+PANEL_INTERVAL = 0.5
+MEMORY_INTERVAL = 2.0
+
+
 class FiguresView:
     """What was measured last; drawn into the panel, the line of figures and the state line."""
 
@@ -21,6 +25,9 @@ class FiguresView:
         self.speed: float | None = None
         self.context: tuple[int, int] = (0, 0)
         """Tokens in the context, and how many it holds; 0 where that is not known."""
+        self.changed = False
+        """Whether there is anything that was not drawn."""
+        self._due = self._memory_due = 0.0
 
     def forget(self) -> None:
         """Nothing is measured."""
@@ -31,6 +38,16 @@ class FiguresView:
         self.stats = AnswerStats(baseline_tokens_per_second=self.stats.baseline_tokens_per_second)
         self.speed = None
         self._app.panel.begin_answer()
+
+    def draw_what_is_due(self, now: float, *, answering: bool, loading: bool) -> None:
+        """Draw what changed, but not so often that it takes much of the processor."""
+        if self.changed and now >= self._due:
+            self._due = now + PANEL_INTERVAL
+            self.changed = False
+            self.draw(sample=answering)
+        if (answering or loading) and now >= self._memory_due:
+            self._memory_due = now + MEMORY_INTERVAL
+            self.draw_memory()
 
     def draw(self, sample: bool) -> None:
         """Bring everything up to date; with `sample` the sparklines get a point each."""

@@ -29,9 +29,8 @@ from .widgets.status import NEARLY_FULL
 if TYPE_CHECKING:
     from .app import SpecchatApp
 
-PANEL_INTERVAL = 0.5
-MEMORY_INTERVAL = 2.0
 HINT_SECONDS = 4.0
+SAVING_INTERVAL = 2.0
 
 
 class Incoming:
@@ -50,9 +49,7 @@ class Incoming:
         self._grown = False
         self._load_changed = False
         self._figures = FiguresView(app)
-        self._panel_due = 0.0
-        self._memory_due = 0.0
-        self._figures_changed = False
+        self._saving_due = 0.0
         self._hint_until = 0.0
 
     @property
@@ -102,13 +99,11 @@ class Incoming:
         if self._grown and self._answer is not None:
             self._grown = False
             app.transcript.grow(self._answer)
-        if self._figures_changed and now >= self._panel_due:
-            self._panel_due = now + PANEL_INTERVAL
-            self._figures_changed = False
-            self._figures.draw(sample=self._session.busy)
-        if (self._session.busy or self._session.phase == "loading") and now >= self._memory_due:
-            self._memory_due = now + MEMORY_INTERVAL
-            self._figures.draw_memory()
+        busy, loading = self._session.busy, self._session.phase == "loading"
+        self._figures.draw_what_is_due(now, answering=busy, loading=loading)
+        if busy and now >= self._saving_due:
+            self._saving_due = now + SAVING_INTERVAL
+            self.keep_so_far()
 
     # Loading.
 
@@ -235,6 +230,11 @@ class Incoming:
             self._app.say(f"This is not being saved: {trouble}", "warning")
         self._told_trouble = trouble
 
+    def keep_so_far(self) -> None:
+        """Save what there is of the answer under way; nothing else changes."""
+        if self._answer is not None:
+            self._session.keep_so_far(self._answer.new_text, self._answer.in_thought)
+
     def keep_partial(self) -> None:
         """Keep what there is of an answer whose end nobody waits for."""
         if self._session.busy and self._answer is not None:
@@ -280,7 +280,7 @@ class Incoming:
         self._figures.stats = event.stats
         self._figures.speed = event.live_tokens_per_second
         self._figures.context = (event.context_used, event.context_size)
-        self._figures_changed = True
+        self._figures.changed = True
 
     def _finished(self, event: Finished) -> None:
         session, answer = self._session, self._answer

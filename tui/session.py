@@ -36,8 +36,8 @@ class ReadPrompt:
 class Session:
     """What has been said, what the next answer is made with, and what the engine is doing.
 
-    Every message is saved as soon as it is there. Where it cannot be, the conversation goes on unsaved,
-    `trouble` says why, and it is saved with the next message that can be.
+    Every message is saved as soon as it is there, an answer also while it is written. Where it cannot be,
+    the conversation goes on unsaved, `trouble` says why, and it is saved with the next message that can be.
     """
 
     def __init__(
@@ -69,6 +69,12 @@ class Session:
         self._before: list[Message] = []
         """What was in view before the answer that is under way was asked for."""
         self._unsaved = 0
+        self._so_far: int | None = None
+        """The message that the history has of the answer under way."""
+        self._keeping = True
+        """Whether that can be written; each try may wait for the file."""
+        self._shorter: dict[int, int] = {}
+        """What the history has a shorter text of than the messages of these ids, which could not be saved."""
         self._fork: int | None = None
         """The oldest of the versions among which the last step was made."""
 
@@ -118,9 +124,33 @@ class Session:
         return self._begin()
 
     def _begin(self) -> Ask:
-        self._fork = None
+        self._fork = self._so_far = None
+        self._keeping = True
         self.phase = "answering"
         return Ask(self.turns, self.options)
+
+    def keep_so_far(self, text: str, in_thought: bool = False) -> None:
+        """Save what has come of the answer under way, as one that was cut off until its end is saved.
+
+        Whatever becomes of this process, no more is lost than what comes afterwards.
+        """
+        last, conversation = self.messages[-1] if self.messages else None, self.conversation
+        if not (self.busy and self._keeping and text) or last is None or last.id < 0 or conversation is None:
+            return
+        record, row = {**self.made_with, "in_thought": in_thought}, self._so_far
+        if self._going_on:
+            # The ids that there are belong to the shorter text.
+            whole, record = last.text + text, dict(last.record)
+            self._saved(lambda: self.history.extend(last.id, whole, (), "cut off", record))
+        elif row is not None:
+            self._saved(lambda: self.history.extend(row, text, (), "cut off", record))
+        else:
+            self._so_far = self._saved(
+                lambda: self.history.add(
+                    conversation, last.id, "assistant", text, mark="cut off", record=record, pair=self.pair
+                )
+            )
+        self._keeping = not self.trouble
 
     def end_answer(
         self, text: str, token_ids: tuple[int, ...] = (), mark: str = "", record: dict[str, Any] | None = None
@@ -129,11 +159,14 @@ class Session:
         self.phase = "ready"
         if self._going_on:
             return self._extend(text, token_ids, mark, record or {})
-        if not text:
-            self._bring_back()
-            return False
-        self._add("assistant", text, token_ids, mark, record or {})
-        return True
+        row, self._so_far = self._so_far, None
+        if text:
+            self._add("assistant", text, token_ids, mark, record or {}, row)
+            return True
+        if row is not None:
+            self._saved(lambda: self.history.drop(row))
+        self._bring_back()
+        return False
 
     def _bring_back(self) -> None:
         """Forget a prompt that nothing came of; what was in view before it is in view again."""
@@ -161,15 +194,12 @@ class Session:
             mark=mark,
             record={**last.record, **record},
         )
-        self.messages[-1] = whole
         if whole.id > 0:
-            self._saved(
-                lambda: self.history.extend(
-                    whole.id, whole.text, whole.token_ids, whole.mark, dict(whole.record)
-                )
-            )
-        else:
-            self._catch_up()
+            self._unsaved -= 1
+            self._shorter[self._unsaved] = whole.id
+            whole = replace(whole, id=self._unsaved)
+        self.messages[-1] = whole
+        self._catch_up()
         return True
 
     def finished(self, event: Finished) -> bool:
@@ -280,22 +310,17 @@ class Session:
         token_ids: tuple[int, ...] = (),
         mark: str = "",
         record: dict[str, Any] | None = None,
+        row: int | None = None,
     ) -> None:
-        self._catch_up()
+        """Add a message, of which the history may have a part already, in that row."""
+        self._unsaved -= 1
+        if row is not None:
+            self._shorter[self._unsaved] = row
         parent = self.messages[-1].id if self.messages else None
-        conversation = self.conversation
-        saved: int | None = None
-        if conversation is not None and (parent is None or parent > 0):
-            saved = self._saved(
-                lambda: self.history.add(
-                    conversation, parent, role, text,
-                    token_ids=token_ids, mark=mark, record=record or {}, pair=self.pair,
-                )
-            )  # fmt: skip
-        if saved is None:
-            self._unsaved -= 1
-            saved = self._unsaved
-        self.messages.append(Message(saved, parent, role, text, token_ids, mark, self._clock(), record or {}))
+        self.messages.append(
+            Message(self._unsaved, parent, role, text, token_ids, mark, self._clock(), record or {})
+        )
+        self._catch_up()
 
     def _catch_up(self) -> None:
         """Save what is in view and could not be saved before, up to the first that still cannot be."""
@@ -313,10 +338,14 @@ class Session:
             parent = self.messages[place].id
 
     def _keep(self, conversation: int, parent: int | None, message: Message) -> int:
+        row = self._shorter.get(message.id)
+        if row is not None:
+            self.history.extend(row, message.text, message.token_ids, message.mark, dict(message.record))
+            return row
         return self.history.add(
             conversation, parent, message.role, message.text,
             token_ids=message.token_ids, mark=message.mark, record=dict(message.record),
-            pair=str(message.record.get("pair", "")),
+            pair=str(message.record.get("pair", self.pair)),
         )  # fmt: skip
 
     def _saved(self, write: Callable[[], Result]) -> Result | None:

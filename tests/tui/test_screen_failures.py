@@ -69,6 +69,35 @@ async def test_a_failed_answer_is_kept_as_far_as_it_came():
         assert len(engine.asks) == 2
 
 
+async def test_an_answer_is_saved_every_two_seconds_while_it_is_written(tmp_path: Path):
+    engine = ScriptedEngine()
+    history, other = History(tmp_path / "history.db"), History(tmp_path / "history.db")
+    app = chat(engine, history=history)
+
+    def in_the_file() -> str:
+        message = other.branch(other.latest() or 0)[-1]
+        return message.text if message.role == "assistant" else ""
+
+    async with app.run_test(size=(120, 30)) as pilot:
+        await ready(pilot)
+        await type_in(pilot, "x")
+        app.incoming.draw(100.0)
+        assert in_the_file() == ""
+        for now, piece, kept in (
+            (101.9, "a", ""),
+            (102.0, "b", "ab"),
+            (103.9, "c", "ab"),
+            (104.1, "d", "abcd"),
+        ):
+            engine.write(piece)
+            app.listener.take(engine.drain()[0])
+            app.incoming.draw(now)
+            assert in_the_file() == kept
+        engine.finish("abcd, and the end")
+        await ready(pilot)
+        assert in_the_file() == "abcd, and the end"
+
+
 async def test_a_prompt_that_could_not_be_answered_comes_back_with_up():
     engine = ScriptedEngine()
     app = chat(engine)

@@ -145,6 +145,108 @@ def test_an_answer_that_cannot_be_gone_on_with_stays_as_it_was(session: Session)
     assert session.messages[-1].text == "one, "
 
 
+def kept(history: History, session: Session) -> list[tuple[str, str, tuple[int, ...], str]]:
+    assert session.conversation is not None
+    messages = history.messages(session.conversation)
+    return [(message.role, message.text, message.token_ids, message.mark) for message in messages]
+
+
+def test_an_answer_is_in_the_file_while_it_is_written_and_its_end_takes_the_place(
+    session: Session, history: History
+):
+    talk(session, "one", "1")
+    first = kept(history, session)
+    session.ask("two")
+    for so_far in ("", "2", "2 and"):
+        session.keep_so_far(so_far)
+        written = [("assistant", so_far, (), "cut off")] if so_far else []
+        assert kept(history, session) == [*first, ("user", "two", (), ""), *written]
+    session.finished(finished("2 and more"))
+    assert kept(history, session) == [
+        *first,
+        ("user", "two", (), ""),
+        ("assistant", "2 and more", (7, 8), ""),
+    ]
+    session.keep_so_far("something late")
+    assert kept(history, session)[-1] == ("assistant", "2 and more", (7, 8), "")
+
+
+def test_an_answer_that_is_gone_on_with_is_in_the_file_as_far_as_it_is_written(
+    session: Session, history: History
+):
+    session.ask("one")
+    session.finished(finished("1, 2", reason="length"))
+    session.go_on()
+    session.keep_so_far(", 3")
+    assert kept(history, session)[1:] == [("assistant", "1, 2, 3", (), "cut off")]
+    session.finished(finished(", 3, 4", (9,)))
+    assert kept(history, session)[1:] == [("assistant", "1, 2, 3, 4", (7, 8, 9), "")]
+
+
+@pytest.mark.parametrize("going_on", [False, True])
+def test_of_an_answer_that_nothing_came_of_the_file_keeps_nothing(
+    session: Session, history: History, going_on: bool
+):
+    session.ask("one")
+    session.finished(finished("1", reason="length"))
+    before = kept(history, session)
+    _ = session.go_on() if going_on else session.ask("two")
+    session.keep_so_far("something")
+    assert kept(history, session) != before
+    session.end_answer("", (), "length" if going_on else "")
+    assert kept(history, session) == before
+
+
+@pytest.mark.parametrize("going_on", [False, True])
+@pytest.mark.parametrize("fails_at", [0, 1, 2])
+def test_an_answer_that_could_not_be_saved_to_its_end_is_saved_whole_with_the_next(
+    session: Session, history: History, monkeypatch: pytest.MonkeyPatch, going_on: bool, fails_at: int
+):
+    def full(*_: object, **__: object) -> int:
+        raise HistoryError("the disk is full")
+
+    session.ask("one")
+    if going_on:
+        session.finished(finished("1", (5,), reason="length"))
+        session.go_on()
+    tries: list[str] = []
+    with monkeypatch.context() as patch:
+        for step in range(3):
+            if step == fails_at:
+                for change in ("add", "extend"):
+                    patch.setattr(history, change, full)
+            tries.append("so far" * (step + 1))
+            session.keep_so_far(tries[-1])
+        session.finished(finished("to its end"))
+    assert session.trouble
+    assert session.messages[-1].id < 0
+    session.ask("two")
+    assert not session.trouble
+    whole = (
+        ("assistant", "1to its end", (5, 7, 8), "") if going_on else ("assistant", "to its end", (7, 8), "")
+    )
+    assert kept(history, session) == [("user", "one", (), ""), whole, ("user", "two", (), "")]
+
+
+def test_after_a_failure_nothing_is_tried_before_the_end(
+    session: Session, history: History, monkeypatch: pytest.MonkeyPatch
+):
+    tried: list[object] = []
+
+    def full(*what: object, **_: object) -> int:
+        tried.append(what)
+        raise HistoryError("the disk is full")
+
+    session.ask("one")
+    with monkeypatch.context() as patch:
+        patch.setattr(history, "add", full)
+        for _ in range(5):
+            session.keep_so_far("so far")
+    assert len(tried) == 1
+    session.finished(finished("1"))
+    assert kept(history, session)[-1] == ("assistant", "1", (7, 8), "")
+
+
 def test_where_nothing_can_be_saved_the_talk_goes_on(session: Session, history: History):
     talk(session, "one", "1")
     history.close()

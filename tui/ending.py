@@ -1,0 +1,29 @@
+"""The signals that end a chat whose terminal is closed or whose machine goes down: what was said is saved."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .app import SpecchatApp
+
+_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+def end_by_signals(app: SpecchatApp) -> None:
+    """Leave the chat in order where the system asks for it; asked again, the process ends at once."""
+    loop = asyncio.get_running_loop()
+
+    def leave(number: int) -> None:
+        for each in _SIGNALS:
+            loop.remove_signal_handler(each)
+        app.incoming.keep_partial()
+        app.exit(return_code=128 + number)
+
+    # Not everywhere can a loop be told of signals, nor in a thread that is not the main one.
+    with suppress(NotImplementedError, RuntimeError, ValueError):
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, leave, number)
