@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 
 from .exit_codes import FAILED, INTERRUPTED
@@ -21,7 +22,7 @@ def exit_code_of(command: Callable[[], int], words: Sequence[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read the output has left; what Python would still flush has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except OSError as error:
         from .terminal import tell_failure
@@ -29,7 +30,7 @@ def exit_code_of(command: Callable[[], int], words: Sequence[str]) -> int:
         if "--debug" in words:
             raise
         # Mostly the output: its disk is full. What Python would still flush is lost as well.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         where = f"{error.filename}: " if error.filename else "what was to be printed could not be written: "
         tell_failure("specchat", f"{where}{error.strerror or error}")
         return FAILED

@@ -1,29 +1,29 @@
 """A command's work in a process of its own, and the one that waits for it and says of what it died.
 
-The user's terminal, files and pipes are the working process's as well; what llama.cpp prints itself is kept for
-the case that it dies. Ctrl+C is counted by the waiting process alone, which passes the first one on: a terminal
-sends it to both, `kill` to one of them, and `timeout` twice.
+The user's terminal, files and pipes are the working process's as well; what llama.cpp prints itself is kept
+for the case that it dies. Ctrl+C is counted by the waiting process alone, which passes the first one on: a
+terminal sends it to both, `kill` to one of them, and `timeout` twice.
 """
 
 from __future__ import annotations
 
 import _thread
 import contextlib
+import io
 import os
 import signal
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import get_spawning_popen
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO, cast
 
-from .crash_report import Crash, default_folder, where_it_is, write_report
 from .deaths import how_it_died
 from .ending import exit_code_of
 from .exit_codes import FAILED, INTERRUPTED
@@ -78,7 +78,7 @@ def guarded(work: Callable[..., int], arguments: tuple[object, ...], called: Cal
             return FAILED
     theirs.close()
     try:
-        code = _code_from(ours)
+        code = _code_from(cast("Connection[Any, Any]", ours))
         if code is not None:
             if called.log_file is None:
                 for line in words.lines():
@@ -98,7 +98,7 @@ def guarded(work: Callable[..., int], arguments: tuple[object, ...], called: Cal
 
 
 class _Interrupts:
-    """Ctrl+C in the process that waits: the first is passed on, and the second ends both, whatever happens."""
+    """Ctrl+C in the process that waits: the first is passed on, the second ends both, whatever happens."""
 
     def __init__(
         self,
@@ -132,8 +132,9 @@ class _Inherited:
     """Files that a shell has opened for this process, as for `--prompts <(...)`: the other has them, too."""
 
     def __reduce__(self) -> tuple[type[_Inherited], tuple[()]]:
+        starting = cast("Any", get_spawning_popen())
         for descriptor in _inheritable():
-            get_spawning_popen().duplicate_for_child(descriptor)
+            starting.duplicate_for_child(descriptor)
         return _Inherited, ()
 
 
@@ -142,14 +143,14 @@ def _inheritable() -> Iterator[int]:
     if os.name != "posix":
         return
     with contextlib.suppress(OSError):
-        for name in os.listdir("/dev/fd"):
-            with contextlib.suppress(OSError):  # the listing's own is closed by now
-                if int(name) > 2 and os.get_inheritable(int(name)):
-                    yield int(name)
+        for descriptor in [int(path.name) for path in Path("/dev/fd").iterdir()]:
+            with contextlib.suppress(OSError):  # that of the listing itself is closed
+                if descriptor > 2 and os.get_inheritable(descriptor):
+                    yield descriptor
 
 
 @contextlib.contextmanager
-def _held_back() -> Iterator[None]:
+def _held_back() -> Generator[None]:
     """Ctrl+C waits meanwhile; a process that is started so never meets one of the terminal's."""
     if os.name != "posix":
         yield
@@ -169,6 +170,8 @@ def _code_from(connection: Connection[Any, Any]) -> int | None:
 
 
 def _tell_death(called: Called, exit_code: int | None, lines: Sequence[str]) -> None:
+    from .crash_report import Crash, default_folder, where_it_is, write_report
+
     crash = Crash(called.name, log=lines, settings=called.settings, said=called.said)
     path = write_report(crash, default_folder(), whole=called.debug)
     models = " and ".join(Path(name).name for name in called.models)
@@ -185,8 +188,9 @@ def _serve(
     arguments: tuple[object, ...],
 ) -> None:
     """The other process: does the work, and says its exit code."""
-    _keep_own_stderr()
-    keep_words(words, unnamed, 2)
+    sys.stdout = sys.__stdout__ = _of_its_own(sys.stdout)
+    sys.stderr = sys.__stderr__ = _of_its_own(sys.stderr)
+    keep_words(words, unnamed)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         threading.Thread(target=_listen, args=(connection,), daemon=True).start()
@@ -201,11 +205,16 @@ def _serve(
     os._exit(code)  # the system frees a model faster than llama.cpp does
 
 
-def _keep_own_stderr() -> None:
-    """Let Python go on writing where it did when descriptor 2 leads elsewhere."""
-    stream = sys.stderr
-    sys.stderr = sys.__stderr__ = open(  # noqa: SIM115
-        os.dup(2), "w", buffering=1, encoding=stream.encoding, errors=stream.errors
+def _of_its_own(stream: TextIO) -> TextIO:
+    """The stream as it is, by a descriptor that nobody but Python knows."""
+    like = cast("io.TextIOWrapper", stream)
+    buffering = 0 if like.write_through else -1
+    return io.TextIOWrapper(
+        open(os.dup(like.fileno()), "wb", buffering=buffering),  # noqa: PTH123
+        encoding=like.encoding,
+        errors=like.errors,
+        line_buffering=like.line_buffering,
+        write_through=like.write_through,
     )
 
 

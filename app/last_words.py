@@ -68,17 +68,20 @@ class LastWords:
                 self._unnamed.unlink(missing_ok=True)
 
 
-def keep_words(path: Path | None, unnamed: bool, *descriptors: int) -> None:
-    """Send what this process writes to these descriptors to the file, or nowhere if it cannot be written.
+def keep_words(path: Path | None, unnamed: bool) -> None:
+    """Send what llama.cpp prints in this process to the file, or nowhere if it cannot be written.
+
+    It writes to descriptors 1 and 2 without asking Python. Where it dies it would have a debugger list its
+    calls there, which takes seconds and covers the reason.
 
     Args:
         path: The file.
         unnamed: Whether its name is taken away.
-        descriptors: 1 and 2, or one of them; llama.cpp writes there without asking Python.
     """
+    os.environ.setdefault("GGML_NO_BACKTRACE", "1")
     sink = _open(path)
-    for descriptor in descriptors:
-        os.dup2(sink, descriptor)
+    os.dup2(sink, 1)
+    os.dup2(sink, 2)
     os.close(sink)
     if unnamed and path is not None:
         with contextlib.suppress(OSError):

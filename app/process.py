@@ -94,9 +94,9 @@ class EngineProcess:
                 self._process.join()
         if self._connection is not None:
             self._connection.close()
-        if self._log is not None:
-            self._log.close()
-        self._process = self._connection = self._log = None
+        if self._words is not None:
+            self._words.close()
+        self._process = self._connection = self._words = None
 
     def _how_it_died(self) -> str:
         assert self._process is not None
@@ -113,7 +113,7 @@ def serve(connection: Connection[Any, Any], log_file: Path | None, unnamed: bool
         unnamed: Whether the log's name is taken away, so that it is gone when both processes are.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C belongs to the chat
-    keep_words(log_file, unnamed, 1, 2)  # the terminal is the screen's
+    keep_words(log_file, unnamed)  # the terminal is the screen's
     if log_file is not None:
         log_to(logging.StreamHandler(sys.stderr), "%(asctime)s %(levelname)s %(message)s")
     from .engine import Engine  # only this process loads llama.cpp

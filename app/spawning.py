@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnProcess
 
@@ -33,7 +33,7 @@ def start(process: SpawnProcess) -> None:
 
 
 @contextlib.contextmanager
-def _safe_path() -> Iterator[None]:
+def _safe_path() -> Generator[None]:
     """Keep a new interpreter from taking a stranger's `socket.py` in the working folder for Python's own.
 
     Until it is told where this one imports from, it looks there first. Python 3.10 knows no way to forbid it.

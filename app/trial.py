@@ -75,7 +75,7 @@ def _try(
 ) -> None:
     """The other process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C belongs to the one that waits
-    keep_words(words, unnamed, 1, 2)
+    keep_words(words, unnamed)
     try:
         work(connection.send, *arguments)
     except SpecchatError as error:

@@ -64,8 +64,8 @@ def _open_chat(
 def _open_closed_streams() -> None:
     """Put nothing where the caller closed a standard stream.
 
-    Python has `None` there, and would print on stdout what is meant for a stderr that is closed. Other processes
-    of this program have the same.
+    Python has `None` there, and would print on stdout what is meant for a stderr that is closed. Other
+    processes of this program have the same.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
