@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from .crash_report import settings_of
 from .decoding.settings import Sampling
 from .exit_codes import DONE, UNUSABLE
 from .option_values import answer_options, load_options, log_file
@@ -68,9 +69,7 @@ def main(words: Sequence[str], open_chat: OpenChat) -> int:
     if name == "doctor":
         return _doctor(rest)
     if name == "derive":
-        from .derive_command import derive_command
-
-        return derive_command(COMMANDS["derive"](), rest)
+        return _derive(rest)
     if name == "history":
         from .history_command import history_command
 
@@ -173,10 +172,25 @@ def _compare(words: Sequence[str]) -> int:
     said.drafts = [draft for draft in said.drafts or () if draft]
     if not said.targets:
         parser.error("a model is needed: -m/--target")
-    from .compare_command import compare_command
-
     load = replace(load_options(parser, options), target="", draft=None)
-    return compare_command(parser, said, load, answer_options(parser, said), log_file(parser, said))
+    answer, log = answer_options(parser, said), log_file(parser, said)
+    from .guarded import Called, guarded
+    from .model_commands import compare
+
+    models = (*said.targets, *said.drafts)
+    settings = {**settings_of(load, answer), "models": models}
+    called = Called(parser.prog, models, log, settings, (said.system or "",), said.debug)
+    return guarded(compare, (load, answer, log, said), called)
+
+
+def _derive(words: Sequence[str]) -> int:
+    parser = COMMANDS["derive"]()
+    options = parser.parse_args(words)
+    from .guarded import Called, guarded
+    from .model_commands import derive
+
+    called = Called(parser.prog, (options.model,), settings=vars(options), debug=options.debug)
+    return guarded(derive, (words,), called)
 
 
 def _config(words: Sequence[str]) -> int:
@@ -260,12 +274,13 @@ def _answer_once(parser: Parser, options: argparse.Namespace, load: LoadOptions,
         prompt = sys.stdin.buffer.read().decode("utf-8", errors="replace")
     if not prompt.strip():
         parser.error("the prompt is empty")
-    from .running import run_once
+    from .guarded import Called, guarded
+    from .model_commands import answer_once
 
-    return run_once(
-        load, answer, prompt, options.system, as_json=options.json, verify=options.verify,
-        log_file=log, debug=options.debug, name=parser.prog,
-    )  # fmt: skip
+    models = (load.target, load.draft) if load.draft else (load.target,)
+    said = (prompt, options.system or "")
+    called = Called(parser.prog, models, log, settings_of(load, answer), said, options.debug)
+    return guarded(answer_once, (load, answer, prompt, log, parser.prog, options), called)
 
 
 def _or_exit(parser: Parser, work: Callable[[], Result]) -> Result:

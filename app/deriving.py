@@ -178,7 +178,7 @@ def scratch(folder: Path) -> Generator[Path, None, None]:
         folder.mkdir(parents=True, exist_ok=True)
         for left in folder.glob(f"{_SCRATCH}*"):
             process = _OF_A_PROCESS.fullmatch(left.name)
-            if process is not None and not psutil.pid_exists(int(process["process"])):
+            if process is not None and not _is_at_work(int(process["process"])):
                 shutil.rmtree(left, ignore_errors=True)
         made = Path(tempfile.mkdtemp(dir=folder, prefix=f"{_SCRATCH}{os.getpid()}-"))
     except OSError as error:
@@ -187,6 +187,16 @@ def scratch(folder: Path) -> Generator[Path, None, None]:
         yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _is_at_work(number: int) -> bool:
+    """Whether there is a process of this number, and it has not ended."""
+    try:
+        return psutil.Process(number).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:
+        return True
 
 
 def write(source: Source, recipe: Recipe, folder: Path, threads: int) -> Path:

@@ -11,17 +11,13 @@ or a user has written is text inside of frozen dataclasses, never a pickle of it
 from __future__ import annotations
 
 import contextlib
-import io
 import itertools
 import logging
-import multiprocessing
 import os
 import queue
 import signal
 import sys
-import tempfile
 import threading
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -30,12 +26,11 @@ from typing import Any, cast
 from .crash_report import traceback_lines
 from .deaths import how_it_died
 from .events import Ask, Cancel, Command, Died, Event, Failed, Load, Quit
-from .private_files import open_to_append
+from .last_words import LastWords, keep_words
+from .spawning import SPAWN, ensure_tracker, start
 from .terminal import log_to
 
 _QUIT_WITHIN_S = 0.7
-_LAST_LINES, _LAST_BYTES = 60, 16_384
-"""What is told of a log when the process that wrote it is dead."""
 
 
 class EngineProcess:
@@ -44,12 +39,10 @@ class EngineProcess:
     def __init__(self, log_file: Path | None = None) -> None:
         """`log_file` gets llama.cpp's log and what the process prints; `None` keeps it for `Died` alone."""
         self._log_file = log_file
-        self._log: _Log | None = None
+        self._words: LastWords | None = None
         self._process: SpawnProcess | None = None
         self._connection: Connection[Any, Any] | None = None
-        if os.name == "posix":
-            # Spawning needs multiprocessing's tracker, which wants a real stderr: a screen takes it away.
-            resource_tracker.ensure_running()
+        ensure_tracker()  # now, since it wants a real stderr, and a screen takes that away
 
     @property
     def pid(self) -> int | None:
@@ -59,14 +52,13 @@ class EngineProcess:
     def start(self) -> None:
         """Start the process, in place of one that has died."""
         self.close()
-        spawn = multiprocessing.get_context("spawn")
-        ours, theirs = spawn.Pipe(duplex=True)
-        self._log = _Log(self._log_file)
-        process = spawn.Process(
-            target=serve, args=(theirs, self._log.path, self._log_file is None), name="specchat-engine",
+        ours, theirs = SPAWN.Pipe(duplex=True)
+        self._words = LastWords(self._log_file)
+        process = SPAWN.Process(
+            target=serve, args=(theirs, self._words.path, self._words.unnamed), name="specchat-engine",
             daemon=True,
         )  # fmt: skip
-        process.start()
+        start(process)
         theirs.close()
         self._connection, self._process = cast("Connection[Any, Any]", ours), process
 
@@ -85,7 +77,7 @@ class EngineProcess:
             while self._connection.poll():
                 events.append(self._connection.recv())
         except (EOFError, OSError):
-            events.append(Died(self._how_it_died(), self._log.last_lines() if self._log else ()))
+            events.append(Died(self._how_it_died(), self._words.lines() if self._words else ()))
             self._connection.close()
             self._connection = None
         return events
@@ -102,52 +94,14 @@ class EngineProcess:
                 self._process.join()
         if self._connection is not None:
             self._connection.close()
-        if self._log is not None:
-            self._log.close()
-        self._process = self._connection = self._log = None
+        if self._words is not None:
+            self._words.close()
+        self._process = self._connection = self._words = None
 
     def _how_it_died(self) -> str:
         assert self._process is not None
         self._process.join(1.0)
         return f"the engine's process {how_it_died(self._process.exitcode)}"
-
-
-class _Log:
-    """What the process writes its log to, and its end where it died."""
-
-    def __init__(self, log_file: Path | None) -> None:
-        """Begin behind what the file holds, or with a file that has no name once the process has it open."""
-        self.path = log_file
-        self._file: io.BufferedReader | None = None
-        self._unnamed: Path | None = None
-        with contextlib.suppress(OSError):
-            if log_file is None:
-                handle, name = tempfile.mkstemp(prefix="specchat-engine-", suffix=".log")
-                self.path = self._unnamed = Path(name)
-                self._file = os.fdopen(handle, "rb")
-            else:
-                os.close(open_to_append(log_file))
-                self._file = log_file.open("rb")
-        self._start = os.fstat(self._file.fileno()).st_size if self._file else 0
-
-    def last_lines(self) -> tuple[str, ...]:
-        """The last lines that the process wrote."""
-        if self._file is None:
-            return ()
-        with contextlib.suppress(OSError):
-            end = os.fstat(self._file.fileno()).st_size
-            self._file.seek(max(self._start, end - _LAST_BYTES))
-            lines = self._file.read(_LAST_BYTES).decode("utf-8", "replace").splitlines()
-            return tuple(lines[-_LAST_LINES:])
-        return ()
-
-    def close(self) -> None:
-        """Let go of it."""
-        if self._file is not None:
-            self._file.close()
-        if self._unnamed is not None:
-            with contextlib.suppress(OSError):
-                self._unnamed.unlink(missing_ok=True)
 
 
 def serve(connection: Connection[Any, Any], log_file: Path | None, unnamed: bool = False) -> None:
@@ -159,10 +113,9 @@ def serve(connection: Connection[Any, Any], log_file: Path | None, unnamed: bool
         unnamed: Whether the log's name is taken away, so that it is gone when both processes are.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C belongs to the chat
-    _leave_the_terminal(log_file)
-    if unnamed and log_file is not None:
-        with contextlib.suppress(OSError):
-            log_file.unlink()
+    keep_words(log_file, unnamed)  # the terminal is the screen's
+    if log_file is not None:
+        log_to(logging.StreamHandler(sys.stderr), "%(asctime)s %(levelname)s %(message)s")
     from .engine import Engine  # only this process loads llama.cpp
     from .remembered import Remembered, default_path
 
@@ -219,19 +172,3 @@ class _Inbox:
                 self._cancelled_through = number
             else:
                 self._commands.put((number, command))
-
-
-def _leave_the_terminal(log_file: Path | None) -> None:
-    """Send what this process prints, llama.cpp's last words included, to the log instead of the screen."""
-    sink = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(sink, 1)
-    os.dup2(sink, 2)
-    os.close(sink)
-    if log_file is None:
-        return
-    with contextlib.suppress(OSError):  # a log that cannot be written is no reason not to answer
-        sink = open_to_append(log_file)
-        os.dup2(sink, 1)
-        os.dup2(sink, 2)
-        os.close(sink)
-        log_to(logging.StreamHandler(sys.stderr), "%(asctime)s %(levelname)s %(message)s")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import re
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from .parsers import VERSION
@@ -17,6 +16,8 @@ _PACKAGES = (
 
 def versions() -> dict[str, str | None]:
     """Versions of specchat, the system and what matters of what it uses; `None` is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
     found: dict[str, str | None] = {
         "specchat": VERSION,
         "python": platform.python_version(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from typing import TextIO
 
@@ -27,6 +28,13 @@ def one_line(text: str) -> str:
 def status(text: str) -> None:
     """Show on stderr, a terminal, a line that the next one replaces."""
     print(f"\r\x1b[K{one_line(text)}", end="", file=sys.stderr, flush=True)
+
+
+def mend_terminal() -> None:
+    """Begin a line of its own, with the cursor seen, where what drew on the terminal ended in the middle."""
+    if sys.stderr.isatty():
+        shown = "" if os.environ.get("TERM", "") in ("", "dumb", "unknown") else "\x1b[?25h"
+        print(shown, file=sys.stderr, flush=True)
 
 
 def show(text: str, *, end: str = "\n") -> None:

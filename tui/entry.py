@@ -16,39 +16,19 @@ def main() -> int:
     """Run specchat; returns the exit code."""
     _open_closed_streams()
     try:
-        from ..app.cli import main as run_command  # here, so that Ctrl+C is met from the first moment
+        from ..app.ending import exit_code_of  # here, so that Ctrl+C is met from the first moment
 
-        return run_command(sys.argv[1:], _open_chat)
+        return exit_code_of(_command_line, sys.argv[1:])
     except KeyboardInterrupt:
         from ..app.exit_codes import INTERRUPTED
 
         return INTERRUPTED
-    except BrokenPipeError:
-        from ..app.exit_codes import FAILED
 
-        # Whoever read the output has left; what Python would still flush has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return FAILED
-    except OSError as error:
-        from ..app.exit_codes import FAILED
-        from ..app.terminal import tell_failure
 
-        if "--debug" in sys.argv:
-            raise
-        # Mostly the output: its disk is full. What Python would still flush is lost as well.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        where = f"{error.filename}: " if error.filename else "what was to be printed could not be written: "
-        tell_failure("specchat", f"{where}{error.strerror or error}")
-        return FAILED
-    except Exception as error:
-        if "--debug" in sys.argv:
-            raise
-        from ..app.crash_report import unexpected
-        from ..app.exit_codes import FAILED
-        from ..app.terminal import tell_failure
+def _command_line() -> int:
+    from ..app.cli import main
 
-        tell_failure("specchat", unexpected(error, "the command line", debug=False, said=sys.argv[1:]))
-        return FAILED
+    return main(sys.argv[1:], _open_chat)
 
 
 def _open_chat(
@@ -84,11 +64,14 @@ def _open_chat(
 def _open_closed_streams() -> None:
     """Put nothing where the caller closed a standard stream.
 
-    Python has `None` there, and would print on stdout what is meant for a stderr that is closed.
+    Python has `None` there, and would print on stdout what is meant for a stderr that is closed. Other
+    processes of this program have the same.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import huggingface_hub
 import pytest
 from huggingface_hub import constants
 
+from specchat.app import guarded
 from tests.app.hub_server import CONTENT, Hub, point_to, serve
 
 
@@ -32,3 +33,9 @@ def hub(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     with serve(Hub(CONTENT)) as hub:
         point_to(hub.url, monkeypatch)
         yield hub
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands do their work where the test can change what the machine is like."""
+    monkeypatch.setattr(guarded, "guarded", lambda work, arguments, _: work(*arguments))

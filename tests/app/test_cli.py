@@ -51,10 +51,10 @@ def test_the_answer_alone_is_on_stdout_and_the_figures_on_stderr(tiny_pair: Tiny
     assert "20 tokens" in done.stderr
 
 
-def test_an_empty_name_of_a_draft_to_compare_is_none(capsys: pytest.CaptureFixture[str]):
+def test_an_empty_name_of_a_draft_to_compare_is_none(capfd: pytest.CaptureFixture[str]):
     words = ["compare", "--no-config", "-m", "none.gguf", "-md", "", "--drafter", "lookup"]
     assert cli.main(words, lambda *_: 0) == 2
-    assert "none.gguf does not exist" in capsys.readouterr().err
+    assert "none.gguf does not exist" in capfd.readouterr().err
 
 
 def test_json_is_one_object_with_the_documented_keys(tiny_pair: TinyPair):

@@ -133,13 +133,14 @@ def test_whatever_ends_the_work_the_scratch_folder_goes(tmp_path: Path):
 
 def test_what_a_killed_process_left_goes_and_what_a_living_one_makes_stays(tmp_path: Path):
     process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and nobody has asked yet
     (tmp_path / f".specchat-{process.pid}-x").mkdir()
     (tmp_path / f".specchat-{process.pid}-x/half.gguf").write_bytes(b"half")
     living = tmp_path / f".specchat-{os.getpid()}-y"
     living.mkdir()
     with scratch(tmp_path) as folder:
         assert set(tmp_path.iterdir()) == {living, folder}
+    process.wait()
 
 
 def test_a_folder_that_cannot_be_is_told(source: Source, tmp_path: Path):

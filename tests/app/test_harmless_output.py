@@ -105,6 +105,7 @@ def test_inspect_shows_a_hostile_model_harmlessly(more: tuple[str, ...], tmp_pat
     assert all(is_harmless(screen.getvalue()) for screen in shown)
 
 
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize(
     "words",
     [

@@ -138,6 +138,7 @@ def test_what_goes_to_a_gpu_is_not_counted(
         assert isinstance(said, Loaded)
 
 
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("command", ["run", "compare", "demo"])
 def test_commands_say_it_in_one_line_and_end_with_code_two(
     pair: LoadOptions, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str

@@ -130,7 +130,7 @@ def test_without_a_log_file_the_last_words_are_told_and_no_file_is_left(
     running = Running(None)
     running.process.send(Load(LoadOptions(str(tiny_pair.target), threads=1)))
     assert isinstance(running.until_a(Loaded, Failed, Died), Loaded)
-    assert list(tmp_path.glob("specchat-engine-*")) == []
+    assert list(tmp_path.glob("specchat-words-*")) == []
     assert running.process.pid is not None
     os.kill(running.process.pid, signal.SIGABRT)
     died = running.until_a(Died)
