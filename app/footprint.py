@@ -111,10 +111,9 @@ def must_fit(headers: Sequence[GgufHeader], options: LoadOptions, processor: Pro
 
 def too_little(what: str, total: int, room: Room) -> str:
     """That it takes more than there is, in words that differ where the figures do."""
-    takes, free = bytes_text(total), bytes_text(room.free)
-    if takes == free:
-        takes, free = f"{total:,} bytes", f"{room.free:,}"
-    return f"Not enough memory: {what} takes about {takes} and {room.told(free)}"
+    alike = bytes_text(total) == bytes_text(room.free)
+    takes = f"{total:,} bytes" if alike else bytes_text(total)
+    return f"Not enough memory: {what} takes about {takes} and {room.told(to_the_byte=alike)}"
 
 
 def _what_fits(

@@ -68,7 +68,7 @@ class Pair:
         draft: LoadedModel | None,
         left_out: str = "",
     ) -> None:
-        """`left_out` is what a draft did that there was to be and is not, in words that follow it."""
+        """`left_out` says why a draft that was asked for is not there, in words that follow "the draft"."""
         self.options, self.verdict, self.template, self.left_out = options, verdict, template, left_out
         self.target, self.draft = target, draft
         self.threads = thread_count(options)
@@ -180,7 +180,7 @@ class PairLoader:
         return self._pair if draft_error is None else self.leave_out_draft(draft_error)
 
     def leave_out_draft(self, error: DraftFailed) -> Pair:
-        """The pair that is loaded, in place of which the target goes on alone."""
+        """Free the draft of the pair that is loaded; returns the pair that the target makes alone."""
         assert self._pair is not None
         if (draft := self._models.pop("draft", None)) is not None:
             draft.close()

@@ -35,6 +35,7 @@ class Room:
     """Bytes of memory that can be had without swapping."""
 
     free: int
+    """Below 0 where more is taken than a limit leaves."""
     within: str = ""
     """The limit that leaves no more, a file or a command of the shell; empty where the machine has none."""
 
@@ -42,10 +43,11 @@ class Room:
         """The same once so many bytes have been given back."""
         return replace(self, free=self.free + count)
 
-    def told(self, free: str = "") -> str:
+    def told(self, *, to_the_byte: bool = False) -> str:
         """As a part of a sentence: how much is free, and within which limit."""
+        free = max(0, self.free)
         within = f" within {self.within}" if self.within else ""
-        return f"{free or bytes_text(self.free)} are free{within}"
+        return f"{f'{free:,}' if to_the_byte else bytes_text(free)} are free{within}"
 
 
 def memory_room(proc: Path = PROC) -> Room:
@@ -67,7 +69,7 @@ def _of_the_process(proc: Path) -> Iterator[Room]:
         taken = re.search(rf"^{taken_name}:\s+(\d+) kB$", status, re.MULTILINE)
         if limit and taken:
             taken_bytes = int(taken[1]) * 1024 + _RESERVED + threads * by_thread
-            yield Room(max(0, int(limit[1]) - taken_bytes), command)
+            yield Room(int(limit[1]) - taken_bytes, command)
 
 
 def _of_control_groups(proc: Path) -> Iterator[Room]:
@@ -121,7 +123,7 @@ def _left(limit: Path, usage: Path, figures: Path, prefix: str) -> Iterator[Room
         return
     cached = re.findall(rf"^{prefix}(?:in)?active_file (\d+)$", _text(figures), re.MULTILINE)
     taken = max(0, (_number(_text(usage)) or 0) - sum(map(int, cached)))
-    yield Room(max(0, most - taken), str(shown(limit)))
+    yield Room(most - taken, shown(limit))
 
 
 def _number(text: str) -> int | None:
