@@ -112,7 +112,12 @@ class Answerer:
         self._pacers.remember()
 
     def prepare(self, drafting: Drafting) -> str | None:
-        """Make ready for answers that are drafted like this; returns why nothing can be drafted, if so."""
+        """Make ready for answers that are drafted like this; returns why nothing can be drafted, if so.
+
+        Raises:
+            DraftFailed: the draft's passes cannot be timed.
+            PassError: the target's cannot.
+        """
         self._pacers.prepare(drafting)
         return self._pacers.obstacle(drafting)
 

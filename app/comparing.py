@@ -23,7 +23,7 @@ from .conversation import build_prompt
 from .events import Event, LoadProgress
 from .footprint import Machine
 from .lineups import Lineup, line_up
-from .loading import thread_count
+from .load_recipe import thread_count
 from .pass_costs import Costs, spent, sweep_costs
 from .recommending import recommend
 from .remembered import Remembered

@@ -17,7 +17,9 @@ from .decoding.drafters import common_prefix
 from .decoding.stats import Round
 from .events import Ask, ContextRole, Event, Finished
 from .footprint import Machine, context_size, must_fit, needed
-from .loading import Cancelled, Emit, LoadedModel, Pair, Recipe, in_main_memory, load_model, template_of
+from .load_recipe import Recipe
+from .loading import Cancelled, Emit, LoadedModel, Pair, in_main_memory, load_model, template_of
+from .measuring import DraftFailed
 from .remembered import Remembered
 from .requests import AnswerOptions, Drafting, LoadOptions, Turn
 
@@ -193,6 +195,7 @@ def load_bench(
     Raises:
         LoadError: there is too little memory for the target, llama.cpp would not load it, or
             `cancelled` said so.
+        PassError: the target's first pass failed.
         TemplateError: the chat template cannot be compiled.
     """
     template = template_of(target_header, options)
@@ -205,7 +208,7 @@ def load_bench(
     def must_have_room(draft: GgufHeader | None, loaded: int) -> None:
         counted = in_main_memory(target_header, draft, options)
         if counted and options.memory_check:
-            must_fit(counted, options, processor, machine.available() + loaded)
+            must_fit(counted, options, processor, machine.room().with_freed(loaded))
 
     header, processor = target_header.without_tokens(), machine.processor()
     must_have_room(None, 0)
@@ -232,7 +235,7 @@ def load_bench(
             try:
                 must_have_room(candidate.header, alone)
                 drafts.append(load("draft", candidate.header.without_tokens(), options.gpu_layers_draft))
-            except LoadError as error:
+            except (LoadError, DraftFailed) as error:
                 if cancelled():
                     raise
                 left_out(candidate, str(error))

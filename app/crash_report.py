@@ -99,12 +99,16 @@ def where_it_is(path: Path | None, *, whole: bool = False) -> str:
 def unexpected(error: Exception, command: str, *, debug: bool, said: Sequence[str] = ()) -> str:
     """Write a report of an error that ended a command; returns what happened, in one line.
 
+    Too little memory is no error to report, and leaves none to report it with.
+
     Args:
         error: The error.
         command: As it is called: "specchat run".
         debug: Whether what was said stays in the report.
         said: Prompts and answers.
     """
+    if isinstance(error, MemoryError):
+        return "no memory is left; free some, or raise the limit that is set on it (ulimit -v, a container's)"
     crash = Crash(command, traceback_lines(error), said=said)
     path = write_report(crash, default_folder(), whole=debug)
     told = " ".join(printable(repr(error)).split())

@@ -15,6 +15,7 @@ import psutil
 
 from ..models.derived import Recipe, parse_ranges
 from ..models.errors import LoadError, ModelFileError, SpecchatError
+from ..models.gguf_file import read_header
 from ..models.gguf_layout import shown
 from ..models.llama import Context
 from ..models.locate import locate_model
@@ -22,6 +23,7 @@ from ..models.pruning import refuse_unprunable
 from ..models.quantizing import FILE_TYPES, TENSOR_TYPES
 from ..models.template import ChatTemplate
 from .crash_report import unexpected
+from .derive_memory import refuse_making_without_room, refuse_search_without_room
 from .derive_report import as_json, larger_sentence, layers_sentence, quant_sentence, quant_table, trial_row
 from .deriving import (
     Derived,
@@ -36,6 +38,7 @@ from .deriving import (
     write,
 )
 from .exit_codes import DONE, FAILED, INTERRUPTED, UNUSABLE
+from .footprint import Machine
 from .interrupt import Interrupt, Stopped
 from .options import Parser
 from .own_text import Sample, opened, write_samples
@@ -50,12 +53,12 @@ _TOKENS = 64
 _AUTO = "auto"
 
 
-def derive_command(parser: Parser, words: Sequence[str]) -> int:
-    """Make the draft that the words ask for; returns the exit code."""
+def derive_command(parser: Parser, words: Sequence[str], machine: Machine | None = None) -> int:
+    """Make the draft that the words ask for, on this machine or another; returns the exit code."""
     options = parser.parse_args(words)
     recipe = _recipe(parser, options)
     interrupt = Interrupt()
-    work = _Work(options, recipe, interrupt)
+    work = _Work(options, recipe, interrupt, machine or Machine())
     try:
         work.run()
         return INTERRUPTED if interrupt.came() else DONE
@@ -107,8 +110,11 @@ def _recipe(parser: Parser, options: argparse.Namespace) -> Recipe:
 class _Work:
     """One draft on its way: what is measured, then what is written."""
 
-    def __init__(self, options: argparse.Namespace, recipe: Recipe, interrupt: Interrupt) -> None:
+    def __init__(
+        self, options: argparse.Namespace, recipe: Recipe, interrupt: Interrupt, machine: Machine
+    ) -> None:
         self._options, self._recipe, self._interrupt = options, recipe, interrupt
+        self._machine = machine
         self._finds_quant = (options.quant or "").lower() == _AUTO
         self._finds_layers = (options.skip_layers or "").lower() == _AUTO
         self._threads = options.threads or psutil.cpu_count(logical=False) or 1
@@ -122,6 +128,11 @@ class _Work:
             SpecchatError: It cannot be made.
         """
         path = locate_model(self._options.model)
+        if self._options.memory_check and (self._finds_quant or self._finds_layers):
+            refuse_search_without_room(
+                read_header(path), self._recipe, self._machine, _CONTEXT,
+                finds_quant=self._finds_quant, gpu_layers=self._options.gpu_layers,
+            )  # fmt: skip
         source = open_source(path, lambda part: self._status(f"reading {shown(path)}: {part:.0%}"))
         if self._recipe.skipped or self._finds_layers:
             refuse_unprunable(source.layout, self._recipe.skipped)
@@ -170,6 +181,8 @@ class _Work:
         try:
             if made is not None:
                 return put(made, recipe, path)
+            if self._options.memory_check:
+                refuse_making_without_room(source.header, self._machine)
             with scratch(path.parent) as folder:
                 self._status(f"writing {shown(Path(path.name))}")
                 return put(write(source, recipe, folder, self._threads), recipe, path)

@@ -32,6 +32,8 @@ _SCRATCH = ".specchat-"
 _OF_A_PROCESS = re.compile(re.escape(_SCRATCH) + r"(?P<process>\d+)-.*")
 _PART = re.compile(r"(?P<stem>.+)-\d{5}-of-(?P<count>\d{5})")
 
+_OF_A_STREAM = "iostream error"
+
 _MIXED = 1.3
 """How much larger a file may get than its main type: output matrices, and rows that it does not fit."""
 
@@ -217,10 +219,13 @@ def write(source: Source, recipe: Recipe, folder: Path, threads: int) -> Path:
         )  # fmt: skip
         read_header(path)
     except (LoadError, ModelFileError) as error:
-        # The quantizer is not told by the disk that it is full before it closes the file.
-        if isinstance(error, ModelFileError) or shutil.disk_usage(folder).free < _PIECE:
+        # The quantizer may only learn that a disk is full when it closes the file. What a quota or a limit
+        # refuses it calls an error of its stream.
+        full = isinstance(error, ModelFileError) or shutil.disk_usage(folder).free < _PIECE
+        if full or _OF_A_STREAM in str(error):
             raise DeriveError(
-                f"{shown(Path(path.name))} could not be written whole; free some of the disk"
+                f"{shown(Path(path.name))} could not be written whole in {shown(folder.parent)}; "
+                "free some of its disk, or name a folder on another with -o"
             ) from None
         raise DeriveError(str(error)) from None
     return path

@@ -24,6 +24,7 @@ from .deaths import REBUILD
 from .demo import demo_model
 from .exit_codes import DONE, FAILED
 from .footprint import needed
+from .memory_room import memory_room
 from .places import folder_figures, users_places
 from .processor import Processor, this_processor
 from .requests import LoadOptions
@@ -110,7 +111,7 @@ def examined(target: Path | None, threads: int, surroundings: Surroundings) -> I
 
 
 def _machine(processor: Processor) -> Section:
-    memory = psutil.virtual_memory()
+    memory, room = psutil.virtual_memory(), memory_room()
     return Section(
         "machine",
         {
@@ -119,7 +120,8 @@ def _machine(processor: Processor) -> Section:
             "physical_cores": psutil.cpu_count(logical=False),
             "logical_cores": psutil.cpu_count(),
             "memory_bytes": memory.total,
-            "available_bytes": memory.available,
+            "available_bytes": room.free,
+            "available_within": room.within or None,
             "swap_bytes": psutil.swap_memory().total,
         },
     )
@@ -184,11 +186,11 @@ def _model_that_fits(target: Path | None, processor: Processor) -> tuple[Path | 
     except ModelFileError as error:
         return None, f"No passes were tried: {error}. Name a model with --target."
     expected = together(needed([header], LoadOptions(str(path), ctx_size=_CONTEXT), processor))
-    available = psutil.virtual_memory().available
-    if expected > available:
+    room = memory_room()
+    if expected > room.free:
         return None, (
             f"No passes were tried: {path.name} takes about {expected / 1e6:,.0f} MB of memory, "
-            f"and {available / 1e6:,.0f} MB are available."
+            f"and {room.told()}."
         )
     return path, ""
 

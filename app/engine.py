@@ -15,6 +15,7 @@ from .decoding.acceptance import Rule, speculative
 from .events import Ask, Failed, Load, Loaded
 from .footprint import Machine
 from .loading import Cancelled, Emit, Pair, PairLoader
+from .measuring import DraftFailed
 from .remembered import Remembered
 
 
@@ -45,17 +46,21 @@ class Engine:
         """Load a pair in place of what is loaded; the last event is `Loaded` or `Failed`.
 
         A model that both have stays as it is, its cache included, also after `Failed`: then nothing can be
-        asked, but the next load need not read it again.
+        asked, but the next load need not read it again. A draft that is loaded and fails when it is first
+        used is left out, and `Loaded` says why.
         """
         before, answerer = self.pair, self._answerer
         self.pair = self._answerer = None
         try:
             pair = self._loader.load(command.options)
             if answerer is None or pair is not before:
-                answerer = Answerer(
-                    pair, self._emit, self._cancelled, self._clock, self._accept, self._remembered
-                )
-            obstacle = answerer.prepare(command.drafting)
+                answerer = self._answerer_of(pair)
+            try:
+                obstacle = answerer.prepare(command.drafting)
+            except DraftFailed as error:
+                pair = self._loader.leave_out_draft(error)
+                answerer = self._answerer_of(pair)
+                obstacle = answerer.prepare(command.drafting)
             notes = answerer.notes(command.drafting)
         except SpecchatError as error:
             self._emit(Failed(str(error)))
@@ -70,7 +75,7 @@ class Engine:
                 devices=pair.devices,
                 warnings=(*pair.warnings, *notes),
                 state="plain" if obstacle else "drafting",
-                reason=obstacle or "ready",
+                reason=obstacle or (f"the draft {pair.left_out}" if pair.left_out else "ready"),
             )
         )
 
@@ -83,6 +88,9 @@ class Engine:
             self._answerer.answer(command)
         except SpecchatError as error:
             self._emit(Failed(str(error)))
+
+    def _answerer_of(self, pair: Pair) -> Answerer:
+        return Answerer(pair, self._emit, self._cancelled, self._clock, self._accept, self._remembered)
 
     def close(self) -> None:
         """Free what is loaded."""

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import psutil
-
 from ..models.errors import LoadError
 from ..models.gguf_file import GgufHeader
 from ..models.gguf_layout import shown
 from ..models.memory import ContextSettings, MemoryEstimate, estimate, largest_context, together
 from .byte_counts import bytes_text
 from .events import ContextRole
+from .memory_room import Room, memory_room
 from .processor import Processor, this_processor
 from .requests import MAX_DRAFT, LoadOptions
 
@@ -33,18 +32,13 @@ CPU_CHUNK, GPU_CHUNK = 128, 512
 cancel waits; fixed, since the size of a pass may change how its results are rounded."""
 
 
-def available_memory() -> int:
-    """Bytes that can be had without swapping; what only caches files counts."""
-    return int(psutil.virtual_memory().available)
-
-
 @dataclass(frozen=True)
 class Machine:
     """What models are loaded on, as far as it limits them."""
 
     processor: Callable[[], Processor] = this_processor
-    available: Callable[[], int] = available_memory
-    """Bytes of memory."""
+    room: Callable[[], Room] = memory_room
+    """For what is to be loaded."""
 
 
 def rows_of(role: ContextRole) -> int:
@@ -98,26 +92,28 @@ def context_that_fits(
     return largest_context(context_size(options.ctx_size, headers[0].train_context), total_at, available)
 
 
-def must_fit(
-    headers: Sequence[GgufHeader], options: LoadOptions, processor: Processor, available: int
-) -> None:
+def must_fit(headers: Sequence[GgufHeader], options: LoadOptions, processor: Processor, room: Room) -> None:
     """Refuse a target, and perhaps its draft, that would take more bytes than there are.
 
     Raises:
         LoadError: they would; the message says what would fit.
     """
     total = together(needed(headers, options, processor))
-    if total <= available:
+    if total <= room.free:
         return
     size = context_size(options.ctx_size, headers[0].train_context)
     names = " with ".join(shown(Path(header.path.name)) for header in headers)
-    takes, free = bytes_text(total), bytes_text(available)
-    if takes == free:
-        takes, free = f"{total:,} bytes", f"{available:,}"
     raise LoadError(
-        f"Not enough memory: {names} at {size:,} tokens takes about {takes} and {free} are free; "
-        f"{_what_fits(headers, options, processor, available)} (--no-memory-check loads it all the same)"
+        f"{too_little(f'{names} at {size:,} tokens', total, room)}; "
+        f"{_what_fits(headers, options, processor, room.free)} (--no-memory-check loads it all the same)"
     )
+
+
+def too_little(what: str, total: int, room: Room) -> str:
+    """That it takes more than there is, in words that differ where the figures do."""
+    alike = bytes_text(total) == bytes_text(room.free)
+    takes = f"{total:,} bytes" if alike else bytes_text(total)
+    return f"Not enough memory: {what} takes about {takes} and {room.told(to_the_byte=alike)}"
 
 
 def _what_fits(

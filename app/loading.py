@@ -5,13 +5,10 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import psutil
-
-from ..models.errors import LoadError, PairError
+from ..models.errors import LoadError, PairError, PassError
 from ..models.gguf_file import GgufHeader, read_header
 from ..models.llama import Context, Model, build, devices
 from ..models.locate import locate_model
@@ -28,45 +25,12 @@ from .footprint import (
     needed,
     rows_of,
 )
+from .load_recipe import Recipe, thread_count
+from .measuring import DraftFailed
 from .requests import LoadOptions
 
 Emit = Callable[[Event], None]
 Cancelled = Callable[[], bool]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What a loaded model was made from: with an equal one, loading it again would change nothing."""
-
-    path: Path
-    file: tuple[int, int, int, int]
-    """Device, inode, size and time of its last change: a file that was written anew is another one."""
-    gpu_layers: int
-    context_size: int
-    threads: int
-    cache_types: tuple[str, str]
-    flash_attn: str
-
-    @classmethod
-    def of(cls, path: Path, options: LoadOptions, gpu_layers: int, context_size: int) -> Recipe:
-        """The recipe of a file that is to be loaded now.
-
-        Raises:
-            LoadError: the file is gone.
-        """
-        try:
-            file = _file(path)
-        except OSError as error:
-            raise LoadError(f"{path} could not be loaded: {error.strerror}") from None
-        return cls(
-            path=path,
-            file=file,
-            gpu_layers=gpu_layers,
-            context_size=context_size,
-            threads=thread_count(options),
-            cache_types=(options.cache_type_k, options.cache_type_v),
-            flash_attn=options.flash_attn,
-        )
 
 
 class LoadedModel:
@@ -86,14 +50,6 @@ class LoadedModel:
             train_context=self.model.train_context,
         )
 
-    @property
-    def unchanged(self) -> bool:
-        """Whether the file is still the one that was loaded."""
-        try:
-            return self.recipe.file == _file(self.recipe.path)
-        except OSError:
-            return False
-
     def close(self) -> None:
         """Free the context, then the weights."""
         self.context.close()
@@ -110,8 +66,10 @@ class Pair:
         template: ChatTemplate,
         target: LoadedModel,
         draft: LoadedModel | None,
+        left_out: str = "",
     ) -> None:
-        self.options, self.verdict, self.template = options, verdict, template
+        """`left_out` says why a draft that was asked for is not there, in words that follow "the draft"."""
+        self.options, self.verdict, self.template, self.left_out = options, verdict, template, left_out
         self.target, self.draft = target, draft
         self.threads = thread_count(options)
         self.devices = devices(options.gpu_layers)
@@ -139,6 +97,8 @@ class Pair:
     def warnings(self) -> tuple[str, ...]:
         """What a person should know about this pair before trusting its speed or its manners."""
         notes = list(self.verdict.reasons) if self.verdict else []
+        if self.left_out:
+            notes.append(f"The draft is left out: it {self.left_out}. Loading it again tries it again.")
         if self.template.note:
             notes.append(self.template.note)
         size, trained = self.target.context.size, self.target.model.train_context
@@ -146,10 +106,10 @@ class Pair:
             notes.append(f"The context is {size:,} tokens, and the target was trained for {trained:,}.")
         return tuple(notes)
 
-    @property
-    def unchanged(self) -> bool:
-        """Whether the files are still those that were loaded."""
-        return self.target.unchanged and (self.draft is None or self.draft.unchanged)
+    def is_still(self, options: LoadOptions) -> bool:
+        """Whether loading with these options would give the same: all of it, from the same files."""
+        draft = self.draft is None or self.draft.recipe.unchanged
+        return self.options == options and not self.left_out and self.target.recipe.unchanged and draft
 
     def close(self) -> None:
         """Free everything."""
@@ -181,14 +141,16 @@ class PairLoader:
 
         The former pair is not to be used any more, unless it is the one that is returned: with the same
         options and the same files it is. When this raises, what both have in common stays for the next.
+        A draft that is loaded, but whose first pass fails, is left out.
 
         Raises:
             ModelFileError: a file is no usable model.
             PairError: the draft cannot serve the target; no weights have been loaded.
             LoadError: there is too little memory, llama.cpp would not load them, or `cancelled` said so.
+            PassError: the target's first pass failed.
             TemplateError: the chat template cannot be compiled.
         """
-        if self._pair is not None and self._pair.options == options and self._pair.unchanged:
+        if self._pair is not None and self._pair.is_still(options):
             return self._pair
         self._pair = None
         target_header = read_header(locate_model(options.target))
@@ -209,8 +171,22 @@ class PairLoader:
         if draft_header is not None:
             headers["draft"] = draft_header.without_tokens()
         del target_header, draft_header
-        self._load(options, size, headers, takes)
+        draft_error: DraftFailed | None = None
+        try:
+            self._load(options, size, headers, takes)
+        except DraftFailed as error:
+            draft_error = error
         self._pair = Pair(options, verdict, template, self._models["target"], self._models.get("draft"))
+        return self._pair if draft_error is None else self.leave_out_draft(draft_error)
+
+    def leave_out_draft(self, error: DraftFailed) -> Pair:
+        """Free the draft of the pair that is loaded; returns the pair that the target makes alone."""
+        assert self._pair is not None
+        if (draft := self._models.pop("draft", None)) is not None:
+            draft.close()
+        self._bytes.pop("draft", None)
+        why = f"failed when it was first used: {error}"
+        self._pair = Pair(self._pair.options, None, self._pair.template, self._pair.target, None, why)
         return self._pair
 
     def close(self) -> None:
@@ -231,7 +207,7 @@ class PairLoader:
         processor = self._machine.processor()
         if options.memory_check:
             # What is loaded now stays, or is freed first. As part of the sum it is part of the room.
-            room = self._machine.available() + sum(self._bytes.values())
+            room = self._machine.room().with_freed(sum(self._bytes.values()))
             must_fit(headers, options, processor, room)
         roles: tuple[ContextRole, ...] = ("target", "draft")
         estimates = needed(headers, options, processor)
@@ -256,11 +232,17 @@ class PairLoader:
             self._models.pop(role).close()
             self._bytes.pop(role, None)
         for role, header in headers.items():
-            if role not in self._models:
+            if role in self._models:
+                continue
+            try:
                 self._models[role] = load_model(
                     role, header, wanted[role], options, self._emit, self._cancelled, self._clock
                 )
-                self._bytes[role] = takes.get(role, 0)
+            except LoadError as error:
+                if role == "target" or self._cancelled():
+                    raise
+                raise LoadError(f"{error}; name another draft, or start without --draft") from None
+            self._bytes[role] = takes.get(role, 0)
 
 
 def load_pair(
@@ -291,6 +273,8 @@ def load_model(
 
     Raises:
         LoadError: llama.cpp would not load it, or `cancelled` said so.
+        DraftFailed: it is a draft, and llama.cpp would not run its first pass.
+        PassError: it is a target, and so.
     """
     told = -1
 
@@ -326,12 +310,19 @@ def load_model(
     except BaseException:
         model.close()
         raise
-    # The first pass reads the weights in from the disk: it belongs to loading, not to an answer.
-    context.decode([max(model.bos, 0)] * 2, 1)
-    context.truncate(0)
+    loaded = LoadedModel(recipe, header, model, context)
+    try:
+        # The first pass reads the weights in from the disk: it belongs to loading, not to an answer.
+        context.decode([max(model.bos, 0)] * 2, 1)
+        context.truncate(0)
+    except BaseException as error:
+        loaded.close()
+        if isinstance(error, PassError) and role == "draft":
+            raise DraftFailed(str(error)) from error
+        raise
     context.pass_s = 0.0
     emit(LoadProgress(role, header.name, 1.0))
-    return LoadedModel(recipe, header, model, context)
+    return loaded
 
 
 def in_main_memory(
@@ -360,16 +351,6 @@ def template_of(target: GgufHeader, options: LoadOptions) -> ChatTemplate:
         vocabulary,
         datetime.now,
     )
-
-
-def thread_count(options: LoadOptions) -> int:
-    """The asked number of threads, or one per physical core."""
-    return options.threads or psutil.cpu_count(logical=False) or 1
-
-
-def _file(path: Path) -> tuple[int, int, int, int]:
-    state = path.stat()
-    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def _has_gpu() -> bool:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..models.errors import PassError
 from ..models.llama import Context
 
 _SIZES = (1, 2, 4, 1, 2, 16, 8, 4, 3, 6, 12, 1, 5, 32)
@@ -15,6 +16,10 @@ _DRAFT_PASSES = 3
 
 _LEAST_S = 1e-7
 """What a pass takes at the least, also by a clock that stood still meanwhile."""
+
+
+class DraftFailed(PassError):
+    """A pass of a draft's, when it was first used; the target is none the worse for it."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,10 @@ def measure_costs(
 
     Sizes 1 and 2 are measured in any case: a cache that has no room for them loses its last tokens. One
     whose model cannot forget what is decoded here loses all of them.
+
+    Raises:
+        DraftFailed: llama.cpp would not run a pass of the draft's.
+        PassError: it would not run one of the target's.
     """
     for context in (target, draft):
         if context is not None:
@@ -42,7 +51,10 @@ def measure_costs(
     started = clock()
     draft_s = None
     if draft is not None:
-        draft_s = min(_seconds(draft, [1] * _DRAFT_PASSES, clock))
+        try:
+            draft_s = min(_seconds(draft, [1] * _DRAFT_PASSES, clock))
+        except PassError as error:
+            raise DraftFailed(str(error)) from error
     target_s: dict[int, float] = {}
     for size in _SIZES:
         guessed = max(target_s.values(), default=0.0) * max(1.0, size / max(target_s, default=1))

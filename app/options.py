@@ -107,7 +107,12 @@ def add_model_options(parser: argparse.ArgumentParser, *, several: bool = False)
         help=f"a jinja file, or {' or '.join(BUILT_IN_TEMPLATES)}, in place of the model's own chat template",
     )
     group.add_argument("--log-file", metavar=FILE, help="where llama.cpp's log goes")
-    check = group.add_argument(
+    add_memory_check(group.add_argument)
+
+
+def add_memory_check(add: Callable[..., argparse.Action]) -> None:
+    """Whether memory is to be looked at first; `add` is the `add_argument` of a parser or a group."""
+    check = add(
         "--memory-check",
         action=argparse.BooleanOptionalAction,
         help="refuse models that would take more memory than is available; --no-memory-check loads them all "

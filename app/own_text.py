@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ..models.llama import Context, Model
+from ..models.memory import ContextSettings
 from .conversation import Template, build_prompt
 from .requests import Turn
 
@@ -41,6 +42,11 @@ class Sample:
     kind: str
     prompt: tuple[int, ...]
     answer: tuple[int, ...]
+
+
+def context_settings(size: int) -> ContextSettings:
+    """What decides how much memory a context for measuring takes."""
+    return ContextSettings(size, _CHUNK, _ROWS)
 
 
 @contextlib.contextmanager

@@ -49,7 +49,12 @@ class Pacers:
         self._index = TextIndex()
 
     def prepare(self, drafting: Drafting) -> None:
-        """Measure what passes cost, or recall it, where drafting may be asked for."""
+        """Measure what passes cost, or recall it, where drafting may be asked for.
+
+        Raises:
+            DraftFailed: the draft's passes cannot be timed.
+            PassError: the target's cannot.
+        """
         if self.obstacle(drafting) is None:
             if drafting.speculate == "auto":
                 self._costs()
@@ -66,7 +71,7 @@ class Pacers:
             return "how passes of a recurrent model round is not known, so --strict drafts nothing"
         if drafting.drafter == "model":
             if self._pair.draft is None:
-                return "no draft loaded"
+                return f"the draft {self._pair.left_out}" if self._pair.left_out else "no draft loaded"
             if not self._pair.draft.model.drops_suffixes:
                 return "the draft cannot roll back"
         return None

@@ -16,6 +16,7 @@ from .options import (
     add_compare_options,
     add_config_options,
     add_context_options,
+    add_memory_check,
     add_model_options,
     add_run_options,
     add_threads_option,
@@ -218,6 +219,7 @@ def derive_parser() -> Parser:
         "-ngl", "--gpu-layers", type=_whole, default=-1, metavar="N",
         help="layers on the GPU while measuring (default: all, if there is one)",
     )  # fmt: skip
+    add_memory_check(parser.add_argument)
     parser.add_argument(
         "--json", action="store_true", help="one JSON object on stdout: path, recipe, figures"
     )

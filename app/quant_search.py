@@ -40,7 +40,7 @@ large vocabulary it is a third of all that a pass reads. llama.cpp's own mixes m
 types named IQ are left out, since quantizing to them takes many times as long."""
 
 _ROUNDS, _FINAL_ROUNDS = 6, 12
-_FINALISTS = 3
+FINALISTS = 3
 """So many of the quickest are timed again, in the same rounds."""
 _NO_GAIN = 0.97
 """A pass that takes this part of the file's own, or more, is within what two measurements differ by."""
@@ -118,7 +118,7 @@ def find_fastest(
         LoadError: A candidate could not be loaded.
     """
     largest = max(estimated_bytes(source, recipe) for recipe in candidates)
-    refuse_for_want_of_room(folder, (_FINALISTS + 1) * largest)
+    refuse_for_want_of_room(folder, (FINALISTS + 1) * largest)
     seen = {_kinds(source.path)} if len(source.layout.tensors) else set[tuple[int, ...]]()
     measured: list[Measured] = []
     made: dict[Recipe, Path] = {}
@@ -197,7 +197,7 @@ def _best(measured: Sequence[Measured], least_agreement: float) -> list[Recipe]:
     fit = sorted(
         (one for one in measured if one.agreement >= least_agreement), key=lambda one: one.pass_ratio
     )
-    return [one.recipe for one in fit[:_FINALISTS]]
+    return [one.recipe for one in fit[:FINALISTS]]
 
 
 def _final(

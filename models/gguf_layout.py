@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import mmap
 import stat
 import struct
@@ -112,7 +113,11 @@ def _size_of(path: Path) -> int:
 
 def _unreadable(path: Path, error: OSError | ValueError) -> ModelFileError:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return ModelFileError(f"{shown(path)} cannot be read: {reason}; check its permissions and its disk")
+    advice = "check its permissions and its disk"
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        # The file is mapped whole, for as long as its header is read.
+        advice = "free some, or raise the limit that is set on it (ulimit -v)"
+    return ModelFileError(f"{shown(path)} cannot be read: {reason}; {advice}")
 
 
 class _Walk:

@@ -74,7 +74,7 @@ def estimate(header: GgufHeader, settings: ContextSettings, repacked: Collection
     """
     return MemoryEstimate(
         weights=_weights(header, repacked),
-        vocabulary=_vocabulary(header),
+        vocabulary=vocabulary_bytes(header),
         cache=cache_bytes(header, settings),
         compute=_passes(header, settings) + _GRAPHS,
         logits=settings.rows * header.vocabulary.size * _FLOAT,
@@ -92,6 +92,13 @@ def cache_bytes(header: GgufHeader, settings: ContextSettings) -> int:
     )
     states = header.shape.state_values * (1 + settings.rollback)
     return _cells(settings.size) * a_cell + states * _FLOAT
+
+
+def vocabulary_bytes(header: GgufHeader) -> int:
+    """What the texts of the tokens and merges take, in hash tables and out of them."""
+    # A byte-pair vocabulary has about as many merges as tokens.
+    merges = header.vocabulary.size if header.vocabulary.family == "byte-pair" else 0
+    return _VOCABULARY + header.vocabulary.size * _TOKEN + merges * _MERGE
 
 
 def largest_context(most: int, total_at: Callable[[int], int], available: int) -> int:
@@ -123,12 +130,6 @@ def _weights(header: GgufHeader, repacked: Collection[str]) -> int:
     return sum(group.size_bytes for group in groups) + sum(
         group.size_bytes for group in copied if group.type in repacked
     )
-
-
-def _vocabulary(header: GgufHeader) -> int:
-    # A byte-pair vocabulary has about as many merges as tokens.
-    merges = header.vocabulary.size if header.vocabulary.family == "byte-pair" else 0
-    return _VOCABULARY + header.vocabulary.size * _TOKEN + merges * _MERGE
 
 
 def _cells(size: int) -> int:

@@ -49,6 +49,9 @@ FILE_TYPES = {
 TENSOR_TYPES = {"F16": 1, "Q4_0": 2, "Q4_1": 3, "Q5_0": 6, "Q5_1": 7, "Q8_0": 8, "Q6_K": 14, "IQ4_NL": 20}
 """Types that the output matrix can be given, and ggml's numbers for them."""
 
+BUFFERS = 128 << 20
+"""Bytes that the quantizer works in: whole tensors, as it takes them else, are gigabytes of some models."""
+
 _TEXT = 3
 """llama.cpp's number for a note that is a text."""
 _END = -1
@@ -83,6 +86,7 @@ def quantize(
     parameters = api.llama_model_quantize_default_params()
     parameters.nthread = threads
     parameters.allow_requantize = True
+    parameters.max_buf_size = BUFFERS
     if file_type is None:
         parameters.only_copy = True
     else:

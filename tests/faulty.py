@@ -9,27 +9,48 @@ from specchat.models.llama import Context
 
 
 class Faulty:
-    """llama.cpp, with one call that fails: a pass before or after it has run, or a truncation."""
+    """llama.cpp, with one call that fails: a pass before or after it has run, a truncation, a new context."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._decode, self._forget = llama.api.llama_decode, llama.api.llama_memory_seq_rm
+        self._make = llama.api.llama_init_from_model
+        monkeypatch.setattr(llama.api, "llama_init_from_model", self._made)
         monkeypatch.setattr(llama.api, "llama_decode", self._run)
         monkeypatch.setattr(llama.api, "llama_memory_seq_rm", self._truncate)
         self._context: Context | None = None
         self._kind, self._after = "", 0
+        self._wait: int | None = None
+        self._new: object = None
         self.happened = False
 
     def arm(self, context: Context, kind: str, after: int) -> None:
         """Let a call of this kind fail on this context, once so many have gone well."""
         self._context, self._kind, self._after, self.happened = context, kind, after, False
 
+    def arm_new(self, place: int, kind: str, after: int = 0) -> None:
+        """The same for a context that is yet to be made, by its place among them; or let it not be made."""
+        self._context, self._new, self._wait = None, None, place
+        self._kind, self._after, self.happened = kind, after, False
+
     def disarm(self) -> None:
-        self._context = None
+        self._context = self._new = self._wait = None
+
+    def _made(self, model: object, parameters: object) -> object:
+        due = self._wait == 0
+        self._wait = None if self._wait in (0, None) else self._wait - 1
+        if due and self._kind == "not made":
+            self.happened = True
+            return None
+        made = self._make(model, parameters)
+        if due:
+            self._new = made
+        return made
 
     def _due(self, handle: object, attribute: str, *kinds: str) -> bool:
-        if self.happened or self._kind not in kinds or self._context is None:
+        if self.happened or self._kind not in kinds:
             return False
-        if handle is not getattr(self._context, attribute):
+        armed = self._new if self._context is None else getattr(self._context, attribute)
+        if armed is None or handle is not armed:
             return False
         self._after -= 1
         self.happened = self._after < 0

@@ -14,9 +14,11 @@ import pytest
 pytest.importorskip("resource", reason="Windows has no limit on the size of files")
 
 from specchat.app.config_command import write_template
+from specchat.app.derive_command import derive_command
 from specchat.app.history import History
 from specchat.app.log_file import LogFile
 from specchat.app.new_file import write_new
+from specchat.app.parsers import derive_parser
 from specchat.app.presets import save_preset
 from specchat.app.remembered import Remembered
 from specchat.app.requests import AnswerOptions
@@ -25,6 +27,7 @@ from specchat.app.settings_file import read_presets
 from specchat.models.errors import SpecchatError
 from specchat.tui.session import Session
 from tests.full_disk import full_disk
+from tests.tiny_models import write_tiny_model
 from tests.tui.scripted_engine import LOADED, ScriptedEngine, chat, ready, seen, type_in, wait_until
 
 
@@ -56,6 +59,22 @@ def test_a_new_file_is_written_whole_or_not_at_all(tmp_path: Path):
     with pytest.raises(FileExistsError):
         write_new(path, "y")
     assert path.read_text() == "x" * 100_000
+
+
+@pytest.mark.parametrize("room", [0, 1000, 80_000])
+@pytest.mark.parametrize("words", [["--quant", "Q8_0"], ["--skip-layers", "1"]], ids=" ".join)
+def test_a_draft_that_cannot_be_written_is_one_line_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], room: int, words: list[str]
+):
+    source, folder = write_tiny_model(tmp_path / "tiny.gguf"), tmp_path / "drafts"
+    words = [str(source), *words, "-o", str(folder), "-t", "1"]
+    with full_disk(room):
+        assert derive_command(derive_parser(), words) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"could not be written whole in {folder}; free some of its disk, or name a folder on an" in err
+    assert not list(folder.iterdir())
+    assert derive_command(derive_parser(), words) == 0
 
 
 def test_what_was_measured_before_stays_where_nothing_more_can_be_kept(tmp_path: Path):

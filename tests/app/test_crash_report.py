@@ -138,3 +138,9 @@ def test_an_error_of_a_command_is_told_in_one_line(tmp_path: Path):
     (path,) = Path(os.environ["XDG_STATE_HOME"]).rglob("crash-*.txt")
     assert path.name in told
     assert "specchat run" in path.read_text()
+
+
+def test_want_of_memory_is_said_and_not_reported():
+    told = unexpected(MemoryError(), "specchat run", debug=False)
+    assert told.startswith("no memory is left; free some, or raise the limit")
+    assert not list(Path(os.environ["XDG_STATE_HOME"]).rglob("*"))

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from specchat.app import footprint, loading
+from specchat.app import loading, memory_room
 from specchat.app.cli import main
 from specchat.app.compare_events import Noted, Wanted
 from specchat.app.comparing import compare
 from specchat.app.engine import Engine
 from specchat.app.events import Event, Failed, Load, Loaded, LoadProgress
 from specchat.app.footprint import Machine, must_fit, needed
+from specchat.app.memory_room import Room
 from specchat.app.processor import Processor
 from specchat.app.requests import AnswerOptions, LoadOptions
 from specchat.models.errors import LoadError
@@ -32,7 +33,9 @@ class Memory:
     def __init__(self, available: int) -> None:
         self.available = available
         self.events: list[Event] = []
-        self.engine = Engine(self.events.append, machine=Machine(lambda: PROCESSOR, lambda: self.available))
+        self.engine = Engine(
+            self.events.append, machine=Machine(lambda: PROCESSOR, lambda: Room(self.available))
+        )
 
     def load(self, options: LoadOptions) -> Event:
         self.events.clear()
@@ -96,7 +99,7 @@ def test_where_both_never_fit_what_does_is_said(pair: LoadOptions, size: int, sh
     headers = [read_header(pair.target), read_header(str(pair.draft))]
     alone = takes(replace(pair, draft=None))
     with pytest.raises(LoadError) as refused:
-        must_fit(headers, pair, PROCESSOR, int(share * alone))
+        must_fit(headers, pair, PROCESSOR, Room(int(share * alone)))
     assert advice in str(refused.value)
 
 
@@ -143,7 +146,7 @@ def test_what_goes_to_a_gpu_is_not_counted(
 def test_commands_say_it_in_one_line_and_end_with_code_two(
     pair: LoadOptions, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ):
-    monkeypatch.setattr(footprint.psutil, "virtual_memory", lambda: type("", (), {"available": 1_000_000}))
+    monkeypatch.setattr(memory_room.psutil, "virtual_memory", lambda: type("", (), {"available": 1_000_000}))
     words = [command, "-m", pair.target, *(["-p", "x"] if command != "compare" else [])]
     assert main(words, lambda *_, **__: 0) == 2
     said = capsys.readouterr()
@@ -162,7 +165,7 @@ def test_a_comparison_leaves_out_the_draft_that_does_not_fit(pair: LoadOptions):
             time_limit_s=1.0,
         ),
         told.append,
-        machine=Machine(lambda: PROCESSOR, lambda: next(available)),
+        machine=Machine(lambda: PROCESSOR, lambda: Room(next(available))),
     )  # fmt: skip
     notes = [one.text for one in told if isinstance(one, Noted)]
     assert len([note for note in notes if "left out: Not enough memory" in note]) == 1, notes

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -33,6 +35,23 @@ def raw_gguf(path: Path, *parts: bytes, version: int = 3, tensors: int = 0, keys
 
 def text(value: bytes) -> bytes:
     return struct.pack("<Q", len(value)) + value
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds processes to this limit")
+def test_where_memory_is_limited_the_limit_is_named(tmp_path: Path):
+    import resource
+
+    path = write_gguf(tmp_path / "large.gguf")
+    os.truncate(path, 1 << 30)  # takes no room itself
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + (1 << 28), hard))
+    try:
+        said = refusal(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    assert said.endswith(
+        "Cannot allocate memory; free some, or raise the limit that is set on it (ulimit -v)"
+    )
 
 
 # Files that are no models

@@ -4,6 +4,7 @@ import gguf
 import numpy as np
 import pytest
 
+from specchat.models import quantizing
 from specchat.models.errors import LoadError
 from specchat.models.gguf_file import read_header
 from specchat.models.gguf_layout import read_layout
@@ -70,6 +71,17 @@ def test_notes_are_written_beside_what_the_file_said(source: Path, tmp_path: Pat
     assert (values["some.key"], values["other.key"]) == ("x" * 127, "ä")
     assert values["general.name"] == "Tiny"
     assert values["tokenizer.ggml.tokens"] == read_layout(source).values["tokenizer.ggml.tokens"]
+
+
+def test_a_draft_is_the_same_however_little_the_quantizer_works_in(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    written: list[bytes] = []
+    for size in (quantizing.BUFFERS, 5_000):
+        monkeypatch.setattr(quantizing, "BUFFERS", size)
+        quantize(source, tmp_path / "out.gguf", "Q4_0", without=(1,))
+        written.append((tmp_path / "out.gguf").read_bytes())
+    assert written[0] == written[1]
 
 
 def test_a_file_that_cannot_be_requantized_says_why(tmp_path: Path):

@@ -1,0 +1,155 @@
+"""What fails while a pair is loaded: without its draft the target goes on, and nothing is left in memory."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from dataclasses import replace
+
+import psutil
+import pytest
+
+from specchat.app.compare_events import Noted, Wanted
+from specchat.app.comparing import compare
+from specchat.app.events import Event, Failed, Loaded, LoadProgress
+from specchat.app.requests import AnswerOptions, LoadOptions
+from specchat.models.freed_memory import give_back_freed_memory
+from tests.app.test_engine import HELLO, Driven, options
+from tests.faulty import Faulty
+from tests.tiny_models import TinyPair
+
+TARGET, DRAFT = 0, 1
+"""The places of the contexts that a load makes."""
+
+FIRST_PASS, LAST_TIMED = 0, 3
+"""Passes of a draft's while it is loaded: one reads its weights in, three are timed."""
+
+
+@pytest.fixture
+def faulty(monkeypatch: pytest.MonkeyPatch) -> Faulty:
+    return Faulty(monkeypatch)
+
+
+@pytest.fixture
+def driven() -> Iterator[Driven]:
+    driven = Driven()
+    yield driven
+    driven.engine.close()
+
+
+@pytest.fixture
+def pair(tiny_pair: TinyPair) -> LoadOptions:
+    return LoadOptions(str(tiny_pair.target), str(tiny_pair.draft), ctx_size=512, threads=1)
+
+
+def read(events: list[Event]) -> set[str]:
+    return {event.role for event in events if isinstance(event, LoadProgress)}
+
+
+@pytest.mark.parametrize(
+    ("after", "kind"), [(FIRST_PASS, "refused"), (1, "half done"), (2, "refused"), (LAST_TIMED, "refused")]
+)
+def test_a_draft_whose_pass_fails_while_loading_is_left_out_and_said_and_loads_another_time(
+    driven: Driven, pair: LoadOptions, faulty: Faulty, after: int, kind: str
+):
+    faulty.arm_new(DRAFT, kind, after)
+    loaded = driven.load(pair, drafter="model")[-1]
+    assert faulty.happened
+    assert isinstance(loaded, Loaded), loaded
+    why = "failed when it was first used: llama.cpp could not run a pass of "
+    assert (loaded.draft, loaded.state) == (None, "plain")
+    assert loaded.reason.startswith(f"the draft {why}")
+    (warning,) = [warning for warning in loaded.warnings if why in warning]
+    assert warning.startswith("The draft is left out: it failed")
+    answer = driven.ask(HELLO, options(20, drafter="model"))
+    assert (answer.stats.state, answer.stats.drafted) == ("plain", 0)
+    assert answer.stats.reason == loaded.reason
+    # The text so far needs no draft model.
+    assert driven.ask(HELLO, options(20, drafter="both")).token_ids == answer.token_ids
+    events = driven.load(pair, drafter="model")
+    assert isinstance(events[-1], Loaded)
+    assert events[-1].draft is not None
+    assert events[-1].state == "drafting"
+    assert read(events) == {"draft"}
+    again = driven.ask(HELLO, options(20, drafter="model"))
+    assert again.token_ids == answer.token_ids
+    assert again.stats.drafted > 0
+
+
+def test_where_the_text_so_far_is_drafted_from_that_goes_on_without_the_draft(
+    driven: Driven, pair: LoadOptions, faulty: Faulty
+):
+    faulty.arm_new(DRAFT, "refused", LAST_TIMED)
+    loaded = driven.load(pair)[-1]
+    assert isinstance(loaded, Loaded)
+    assert loaded.state == "drafting"
+    assert loaded.reason.startswith("the draft failed when it was first used")
+
+
+@pytest.mark.parametrize("after", [FIRST_PASS, 1])
+def test_a_target_whose_pass_fails_while_loading_is_not_loaded_and_is_another_time(
+    driven: Driven, pair: LoadOptions, faulty: Faulty, after: int
+):
+    faulty.arm_new(TARGET, "refused", after)
+    failed = driven.load(pair)[-1]
+    assert faulty.happened
+    assert isinstance(failed, Failed)
+    assert failed.message.startswith("llama.cpp could not run a pass of ")
+    assert isinstance(driven.load(pair)[-1], Loaded)
+
+
+def test_a_draft_that_cannot_be_loaded_is_refused_with_what_to_do_and_the_target_stays(
+    driven: Driven, pair: LoadOptions, faulty: Faulty
+):
+    faulty.arm_new(DRAFT, "not made")
+    failed = driven.load(pair)[-1]
+    assert isinstance(failed, Failed)
+    assert str(pair.draft) in failed.message
+    assert failed.message.endswith("; name another draft, or start without --draft")
+    events = driven.load(replace(pair, draft=None))
+    assert isinstance(events[-1], Loaded)
+    assert not read(events)
+
+
+def test_a_comparison_leaves_out_a_draft_whose_first_pass_fails(pair: LoadOptions, faulty: Faulty):
+    faulty.arm_new(DRAFT, "refused")
+    told: list[object] = []
+    compare(
+        Wanted(
+            (pair.target,), (str(pair.draft),), replace(pair, target="", draft=None),
+            AnswerOptions(max_tokens=2), {"code": ("x",)}, time_limit_s=0.5,
+        ),
+        told.append,
+    )  # fmt: skip
+    notes = [one.text for one in told if isinstance(one, Noted)]
+    assert len([note for note in notes if "is left out: llama.cpp could not run a pass of" in note]) == 1
+
+
+def test_loads_that_fail_half_way_keep_no_memory(driven: Driven, pair: LoadOptions, faulty: Faulty):
+    pair = replace(pair, ctx_size=32768)  # a cache of 16 MB each
+    alone = replace(pair, draft=None)
+
+    def fail(*what: tuple[int, str, int]) -> None:
+        for fault in what:
+            faulty.arm_new(*fault)
+            driven.load(pair)
+            assert faulty.happened, fault
+        faulty.disarm()
+
+    def a_few() -> None:
+        driven.engine.close()
+        fail((TARGET, "not made", 0), (TARGET, "refused", FIRST_PASS), (DRAFT, "not made", 0))
+        # The target is there now, and the draft is the next that is made.
+        fail((0, "refused", FIRST_PASS), (0, "refused", LAST_TIMED))
+        driven.load(alone)
+
+    def taken() -> int:
+        gc.collect()
+        give_back_freed_memory()
+        return psutil.Process().memory_info().rss
+
+    a_few()
+    before = taken()
+    for _ in range(4):
+        a_few()
+    assert taken() - before < 10_000_000
