@@ -13,6 +13,7 @@ import psutil
 
 from ..models.errors import LoadError, PairError
 from ..models.gguf_file import GgufHeader, read_header
+from ..models.gguf_layout import shown
 from ..models.llama import Context, Model, build, devices
 from ..models.locate import locate_model
 from ..models.pair import Verdict, judge
@@ -57,7 +58,7 @@ class Recipe:
         try:
             file = _file(path)
         except OSError as error:
-            raise LoadError(f"{path} could not be loaded: {error.strerror}") from None
+            raise LoadError(f"{shown(path)} could not be loaded: {error.strerror}") from None
         return cls(
             path=path,
             file=file,

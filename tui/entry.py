@@ -34,7 +34,7 @@ def main() -> int:
         from ..app.terminal import tell_failure
 
         if "--debug" in sys.argv:
-            raise
+            return _with_traceback(error)
         # Mostly the output: its disk is full. What Python would still flush is lost as well.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         where = f"{error.filename}: " if error.filename else "what was to be printed could not be written: "
@@ -42,7 +42,7 @@ def main() -> int:
         return FAILED
     except Exception as error:
         if "--debug" in sys.argv:
-            raise
+            return _with_traceback(error)
         from ..app.crash_report import unexpected
         from ..app.exit_codes import FAILED
         from ..app.terminal import tell_failure
@@ -79,6 +79,14 @@ def _open_chat(
     return run_chat(
         engine, load, answer, system=system, notice=notice, history=history, settings=chat, resume=resume
     )
+
+
+def _with_traceback(error: Exception) -> int:
+    from ..app.exit_codes import FAILED
+    from ..app.terminal import tell_traceback
+
+    tell_traceback(error)
+    return FAILED
 
 
 def _open_closed_streams() -> None:
