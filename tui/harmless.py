@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from ..models.text import STEERING
+from ..models.text import MOST_MARKS, STEERING
 
 _STEERING = re.compile(f"[{''.join(map(chr, STEERING))}]")
 
@@ -24,10 +24,25 @@ class HarmlessLines(LineFilter):
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """The segments, with nothing in their text but text."""
         del background
-        if not any(_STEERING.search(segment.text) for segment in segments):
+        if all(map(_is_harmless, segments)):
             return segments
-        return [Segment(_STEERING.sub(_harmless, text), style, control) for text, style, control in segments]
+        return [Segment(_harmless(text), style, control) for text, style, control in segments]
 
 
-def _harmless(found: re.Match[str]) -> str:
-    return "\ufffd" * cell_len(found[0])
+def _is_harmless(segment: Segment) -> bool:
+    text = segment.text
+    if text.isascii() or len(text) <= MOST_MARKS:
+        return _STEERING.search(text) is None
+    return _harmless(text) == text
+
+
+def _harmless(text: str) -> str:
+    """The text without what steers, and with no more than `MOST_MARKS` in a row of what takes no cell."""
+    text = _STEERING.sub(lambda found: "\ufffd" * cell_len(found[0]), text)
+    kept: list[str] = []
+    marks = 0
+    for character in text:
+        marks = 0 if cell_len(character) else marks + 1
+        if marks <= MOST_MARKS:
+            kept.append(character)
+    return text if len(kept) == len(text) else set_cell_size("".join(kept), cell_len(text))
