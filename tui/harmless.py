@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from ..models.text import MOST_MARKS, STEERING
+from ..models.text import MOST_MARKS, STEERING, takes_no_cell
 
 _STEERING = re.compile(f"[{''.join(map(chr, STEERING))}]")
 
@@ -37,12 +37,11 @@ def _is_harmless(segment: Segment) -> bool:
 
 
 def _harmless(text: str) -> str:
-    """The text without what steers, and with no more than `MOST_MARKS` in a row of what takes no cell."""
+    """The text without what steers, and with no more than `MOST_MARKS` marks in a row."""
     text = _STEERING.sub(lambda found: "\ufffd" * cell_len(found[0]), text)
     kept: list[str] = []
     marks = 0
     for character in text:
-        marks = 0 if cell_len(character) else marks + 1
-        if marks <= MOST_MARKS:
-            kept.append(character)
-    return text if len(kept) == len(text) else set_cell_size("".join(kept), cell_len(text))
+        marks = marks + 1 if takes_no_cell(character) else 0
+        kept.append(character if marks <= MOST_MARKS else " " * cell_len(character))
+    return "".join(kept)
