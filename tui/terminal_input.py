@@ -79,8 +79,7 @@ class TerminalParser:
 class TerminalDriver(LinuxDriver):
     """Textual's driver, which reads what the terminal sends by `TerminalParser`.
 
-    Bytes that are no UTF-8 become U+FFFD; Textual's own thread ends with the first of them, and the screen
-    hears no key any more.
+    Bytes that are no UTF-8 become U+FFFD; Textual's own thread ends with the first of them.
     """
 
     def run_input_thread(self) -> None:
