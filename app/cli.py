@@ -22,7 +22,7 @@ from .parsers import COMMANDS, PROG, chat_parser
 from .requests import AnswerOptions, LoadOptions
 from .settings import ChatSettings, SettingsFile, Value, all_settings, chat_settings, in_force
 from .settings_file import chosen_path, read_settings
-from .terminal import show, tell_failure
+from .terminal import show, show_path, tell_failure, write_anything
 
 if TYPE_CHECKING:
     from .process import EngineProcess
@@ -53,6 +53,7 @@ class OpenChat(Protocol):
 def main(words: Sequence[str], open_chat: OpenChat) -> int:
     """Do what the words of the command line say; returns the exit code."""
     _unset_what_is_empty(os.environ)
+    write_anything()
     name, rest = (words[0], words[1:]) if words else ("", words)
     if name == "run":
         return _run(rest)
@@ -204,7 +205,7 @@ def _config(words: Sequence[str]) -> int:
             parser.error("with --no-config there is no settings file")
         if options.init:
             _or_exit(parser, lambda: write_template(path, all_settings()))
-        show(str(path))
+        show_path(path)
         return DONE
     _, values, file = _settled(parser, words)
     show((as_json if options.json else as_toml)(all_settings(), values, file, Path.cwd()))

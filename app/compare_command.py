@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
-import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -29,7 +26,7 @@ from .options import Parser
 from .recommending import keep_recommendations
 from .remembered import Remembered, default_path
 from .requests import AnswerOptions, LoadOptions
-from .terminal import log_to, one_line, show, tell_failure
+from .terminal import log_to, one_line, show, show_json, tell_failure
 
 _WIDTH = 80
 _UNUSABLE = (ModelFileError, PairError, LoadError, TemplateError, PromptsError)
@@ -47,8 +44,6 @@ def compare_command(
     report, png = (_output(parser, name) for name in (options.report, options.png))
     if log_file is not None:
         log_to(LogFile(log_file))
-    with contextlib.suppress(AttributeError):
-        cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     remembered = Remembered(default_path())
     interrupt = Interrupt()
     asked: list[str] = []
@@ -72,7 +67,7 @@ def compare_command(
     if comparison.complete and comparison.unrest is None:
         keep_recommendations(comparison, remembered)
     if options.json:
-        show(json.dumps(as_json(comparison), ensure_ascii=False, allow_nan=False))
+        show_json(as_json(comparison))
     else:
         show(as_text(comparison))
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from .presets import preset_lines
 from .private_files import make_folder
 from .settings import TABLES, Setting, SettingsError, SettingsFile, Value
 from .settings_file import nearest_to
+from .terminal import json_text
 
 _SOURCE_COLUMN = 44
 
@@ -58,7 +58,7 @@ def as_json(known: Sequence[Setting], values: Mapping[str, Value], file: Setting
         name: {key_of[dest]: value for dest, value in preset.items()} for name, preset in file.presets.items()
     }
     path = str(file.path) if file.path is not None else None
-    return json.dumps({"file": path, **tables, "keys": dict(file.keys), "presets": presets}, indent=2)
+    return json_text({"file": path, **tables, "keys": dict(file.keys), "presets": presets}, indent=2)
 
 
 def template(known: Sequence[Setting]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -44,7 +43,7 @@ from .options import Parser
 from .own_text import Sample, opened, write_samples
 from .quant_search import CANDIDATES, QuantSearch, find_fastest
 from .self_drafts import LayerSearch, find_layers
-from .terminal import show, status, tell
+from .terminal import show_json, show_path, status, tell
 
 _CONTEXT = 768
 _TOKENS = 64
@@ -156,9 +155,9 @@ class _Work:
             if derived.size_bytes > source.header.size_bytes:
                 self.say(larger_sentence(source))
         if self._options.json:
-            show(json.dumps(as_json(source, derived, quants, layers), allow_nan=False))
+            show_json(as_json(source, derived, quants, layers))
         else:
-            show(str(derived.path if derived else path))
+            show_path(derived.path if derived else path)
 
     def say(self, line: str) -> None:
         """A line for the person, on stderr."""

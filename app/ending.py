@@ -14,7 +14,7 @@ def exit_code_of(command: Callable[[], int], words: Sequence[str]) -> int:
 
     Args:
         command: Does the work.
-        words: Of the command line; with `--debug` among them errors are raised.
+        words: Of the command line; with `--debug` among them it is told where an error came from.
     """
     try:
         return command()
@@ -28,7 +28,7 @@ def exit_code_of(command: Callable[[], int], words: Sequence[str]) -> int:
         from .terminal import tell_failure
 
         if "--debug" in words:
-            raise
+            return _with_traceback(error)
         # Mostly the output: its disk is full. What Python would still flush is lost as well.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         where = f"{error.filename}: " if error.filename else "what was to be printed could not be written: "
@@ -36,9 +36,16 @@ def exit_code_of(command: Callable[[], int], words: Sequence[str]) -> int:
         return FAILED
     except Exception as error:
         if "--debug" in words:
-            raise
+            return _with_traceback(error)
         from .crash_report import unexpected
         from .terminal import tell_failure
 
         tell_failure("specchat", unexpected(error, "the command line", debug=False, said=words))
         return FAILED
+
+
+def _with_traceback(error: Exception) -> int:
+    from .terminal import tell_traceback
+
+    tell_traceback(error)
+    return FAILED

@@ -13,7 +13,6 @@ as they were kept, under the names that `run --json` gives them. A time that no 
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from typing import cast
 
 from .clocks import date_and_time
 from .history import Conversation, Message
+from .terminal import json_text
 
 FORMAT = 1
 """Of the JSON; a field that is added does not change it."""
@@ -64,7 +64,7 @@ def export_markdown(
 
 def export_json(conversation: Conversation, messages: Sequence[Message]) -> str:
     """All that is known of the conversation and these messages, in the format that this module describes."""
-    return json.dumps(
+    return json_text(
         {
             "format": FORMAT,
             "title": conversation.title,
@@ -86,8 +86,6 @@ def export_json(conversation: Conversation, messages: Sequence[Message]) -> str:
                 for message in messages
             ],
         },
-        ensure_ascii=False,
-        allow_nan=False,
     )
 
 

@@ -15,7 +15,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -64,7 +63,9 @@ def guarded(work: Callable[..., int], arguments: tuple[object, ...], called: Cal
     words = LastWords(called.log_file)
     ours, theirs = SPAWN.Pipe()
     process = SPAWN.Process(
-        target=_serve, args=(theirs, words.path, words.unnamed, _Inherited(), work, arguments), daemon=True
+        target=_serve,
+        args=(theirs, words.path, words.unnamed, sys.stdout.errors, _Inherited(), work, arguments),
+        daemon=True,
     )
     ensure_tracker()  # which lets Ctrl+C through once it has been started
     with _held_back():
@@ -183,13 +184,14 @@ def _serve(
     connection: Connection[Any, Any],
     words: Path | None,
     unnamed: bool,
+    errors: str | None,
     _inherited: _Inherited,
     work: Callable[..., int],
     arguments: tuple[object, ...],
 ) -> None:
     """The other process: does the work, and says its exit code."""
-    sys.stdout = sys.__stdout__ = _of_its_own(sys.stdout)
-    sys.stderr = sys.__stderr__ = _of_its_own(sys.stderr)
+    sys.stdout = sys.__stdout__ = _of_its_own(sys.stdout, errors)
+    sys.stderr = sys.__stderr__ = _of_its_own(sys.stderr, sys.stderr.errors)
     keep_words(words, unnamed)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -205,14 +207,14 @@ def _serve(
     os._exit(code)  # the system frees a model faster than llama.cpp does
 
 
-def _of_its_own(stream: TextIO) -> TextIO:
+def _of_its_own(stream: TextIO, errors: str | None) -> TextIO:
     """The stream as it is, by a descriptor that nobody but Python knows."""
     like = cast("io.TextIOWrapper", stream)
     buffering = 0 if like.write_through else -1
     return io.TextIOWrapper(
         open(os.dup(like.fileno()), "wb", buffering=buffering),  # noqa: PTH123
         encoding=like.encoding,
-        errors=like.errors,
+        errors=errors,
         line_buffering=like.line_buffering,
         write_through=like.write_through,
     )
@@ -233,6 +235,3 @@ def _done(work: Callable[..., int], arguments: tuple[object, ...]) -> int:
         return exit_code_of(lambda: work(*arguments), sys.argv[1:])
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else FAILED
-    except Exception:
-        traceback.print_exc()  # asked for with --debug
-        return FAILED

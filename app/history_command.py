@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import io
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 from rich.cells import set_cell_size
 
@@ -33,8 +30,6 @@ def history_command(parser: Parser, words: Sequence[str]) -> int:
         parser.error("search takes the words to look for")
     elif options.action == "list" and options.words:
         parser.error("list takes nothing after it")
-    with contextlib.suppress(AttributeError):
-        cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     path = Path(options.file) if options.file else default_path()
     if not path.exists():
         tell_failure(parser.prog, f"nothing has been kept in {shown(path)} yet")

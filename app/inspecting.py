@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +18,7 @@ from .exit_codes import DONE, UNUSABLE
 from .footprint import context_size, needed
 from .processor import Processor
 from .requests import LoadOptions
-from .terminal import one_line, show, tell_failure
+from .terminal import one_line, show, show_json, tell_failure
 from .thinking import knows_thoughts
 
 _LABELS = {"fits": "fits", "fits_but": "fits, but", "cannot": "cannot draft for it"}
@@ -56,7 +55,7 @@ def inspect(
     target = headers.get(options.target)
     models = _inspected(target, [headers[file] for file in drafts if file in headers], options, processor)
     if as_json:
-        show(json.dumps(_as_json(models, options, unusable), indent=2, ensure_ascii=False))
+        show_json(_as_json(models, options, unusable), indent=2)
     else:
         for index, model in enumerate(models):
             show("\n".join(["", *_described(model, options)][index == 0 :]))

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 
 from ..models.errors import LoadError
+from ..models.gguf_layout import shown
 from .requests import LoadOptions
 
 
@@ -34,7 +35,7 @@ class Recipe:
         try:
             file = _file(path)
         except OSError as error:
-            raise LoadError(f"{path} could not be loaded: {error.strerror}") from None
+            raise LoadError(f"{shown(path)} could not be loaded: {error.strerror}") from None
         return cls(
             path=path,
             file=file,

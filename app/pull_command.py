@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import json
 import os
 import shlex
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 from ..models.errors import SpecchatError
@@ -21,7 +19,7 @@ from .known_models import HubFile, Known, known_models
 from .options import Parser
 from .parsers import PROG
 from .pulling import Pulled, pull
-from .terminal import show, tell, tell_failure
+from .terminal import show, show_json, show_path, tell, tell_failure
 
 
 def pull_command(parser: Parser, words: Sequence[str]) -> int:
@@ -31,9 +29,6 @@ def pull_command(parser: Parser, words: Sequence[str]) -> int:
     if asked != 1:
         needed = "one of these, not several" if asked else "one of these is needed"
         parser.error(f"{needed}: names of models, --pair NAME, or --pairs")
-    with contextlib.suppress(AttributeError):
-        # A path is to come out with the bytes that it has.
-        cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="surrogateescape")
     if options.pairs:
         _print_pairs(known_models(), options.json)
         return DONE
@@ -76,7 +71,7 @@ def _pull(parser: Parser, names: Sequence[HubName], chat_line: str, as_json: boo
         if chat_line and not problems:
             tell(f"to chat: {chat_line}")
         for model in pulled:
-            show(str(model.paths[0]))
+            show_path(model.paths[0])
     # What cannot be chatted with is fetched all the same, but a script is not to go on with it.
     return FAILED if problems else DONE
 
@@ -87,7 +82,7 @@ def _print_json(pulled: Sequence[Pulled], chat_line: str, problem: str) -> None:
         "chat": chat_line if chat_line and not problem else None,
         "problem": problem or None,
     }
-    show(json.dumps(told, indent=2))
+    show_json(told, indent=2)
 
 
 def _name(parser: Parser, word: str) -> HubName:
@@ -130,7 +125,7 @@ def _as_json(model: Pulled) -> dict[str, Any]:
 
 def _print_pairs(pairs: Sequence[Known], as_json: bool) -> None:
     if as_json:
-        show(json.dumps({"pairs": [_pair_json(known) for known in pairs]}, indent=2))
+        show_json({"pairs": [_pair_json(known) for known in pairs]}, indent=2)
         return
     width = max(len(known.key) for known in pairs)
     show(f"{'NAME':<{width}}  {'target':>8}  {'draft':>8}  {'share':>5}   licence")

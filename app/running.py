@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import cast
 
 from .crash_report import unexpected
 from .engine import Engine
@@ -19,7 +15,7 @@ from .log_file import LogFile
 from .remembered import Remembered, default_path
 from .reporting import answer_json, figures
 from .requests import AnswerOptions, LoadOptions, Turn
-from .terminal import Streamed, log_to, show, status, tell, tell_failure
+from .terminal import Streamed, log_to, show_json, status, tell, tell_failure
 from .verifying import verify_answer
 
 
@@ -38,9 +34,6 @@ def run_once(
     """Load, answer, report; returns the exit code."""
     if log_file is not None:
         log_to(LogFile(log_file))
-    with contextlib.suppress(AttributeError):
-        # An answer may hold what a terminal cannot write.
-        cast("io.TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     turns = ((Turn("system", system),) if system else ()) + (Turn("user", prompt),)
     output = _Output(name, streaming=not as_json)
     interrupt = Interrupt()
@@ -65,7 +58,7 @@ def run_once(
             answer = answer_json(finished, engine.pair, options, output.warnings)
             if verification is not None:
                 answer["verify"] = asdict(verification)
-            show(json.dumps(answer, ensure_ascii=False, allow_nan=False))
+            show_json(answer)
         else:
             output.note(figures(finished))
         if finished.reason == "cancelled":

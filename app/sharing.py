@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import re
 from pathlib import Path
@@ -34,4 +35,8 @@ def versions() -> dict[str, str | None]:
 def without_home(text: str) -> str:
     """The text as it may be shown to others: the user's own folder is ~ in it."""
     home = str(Path.home())
-    return text if len(home) < 2 else re.sub(rf"{re.escape(home)}(?![\w-])", "~", text)
+    if len(home) < 2:
+        return text
+    # As it is, and as JSON may write it.
+    written = {home, json.dumps(home)[1:-1], json.dumps(home, ensure_ascii=False)[1:-1]}
+    return re.sub(rf"(?:{'|'.join(map(re.escape, written))})(?![\w-])", "~", text)

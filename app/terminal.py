@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import logging
 import os
 import sys
-from typing import TextIO
+from pathlib import Path
+from traceback import TracebackException
+from typing import TextIO, cast
 
 from ..models.text import PrintableText, printable
 
@@ -18,6 +23,11 @@ def tell(text: str, stream: TextIO | None = None) -> None:
 def tell_failure(name: str, reason: object) -> None:
     """Say in one line, on stderr, what failed in the command of this name."""
     tell(one_line(f"{name}: {reason}"))
+
+
+def tell_traceback(error: BaseException) -> None:
+    """Say on stderr where an error came from, as Python would, whatever its message quotes."""
+    tell("".join(TracebackException.from_exception(error).format()).rstrip("\n"))
 
 
 def one_line(text: str) -> str:
@@ -40,6 +50,37 @@ def mend_terminal() -> None:
 def show(text: str, *, end: str = "\n") -> None:
     """Print a result on stdout: as it is for a file or a pipe, harmless where it is a terminal."""
     print(printable(text) if sys.stdout.isatty() else text, end=end, flush=True)
+
+
+def show_path(path: Path) -> None:
+    """Print a path on stdout: into a file or a pipe with the bytes that it has, which may be no UTF-8."""
+    _write_all("surrogateescape")
+    show(str(path))
+
+
+def show_json(value: object, *, indent: int | None = None) -> None:
+    """Print a value on stdout as JSON; nothing of it is lost, whoever reads it.
+
+    Raises:
+        ValueError: A number in it is none that JSON has.
+    """
+    show(json_text(value, indent=indent))
+
+
+def json_text(value: object, *, indent: int | None = None) -> str:
+    """The value as JSON: as people read it, but in ASCII where something in it might steer a terminal."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    return text if printable(text) == text else json.dumps(value, indent=indent, allow_nan=False)
+
+
+def write_anything() -> None:
+    """Have stdout write a mark for what its encoding has no character for, and not fail."""
+    _write_all("replace")
+
+
+def _write_all(errors: str) -> None:
+    with contextlib.suppress(AttributeError):  # what stands in for it may be no file
+        cast("io.TextIOWrapper", sys.stdout).reconfigure(errors=errors)
 
 
 class Streamed:

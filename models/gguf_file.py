@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -178,7 +179,7 @@ class _Metadata:
 
     def fraction(self, key: str) -> float:
         value = self._values.get(key, 0.0)
-        if isinstance(value, float | int) and not isinstance(value, bool):
+        if isinstance(value, float | int) and not isinstance(value, bool) and math.isfinite(value):
             return float(value)
         raise damaged(self._path, f"its key {key!a} is no number")
 

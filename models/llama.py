@@ -23,6 +23,7 @@ from llama_cpp._ggml import libggml
 from .batch import Batch
 from .errors import LoadError, PassError
 from .freed_memory import give_back_freed_memory
+from .gguf_layout import shown
 from .native_log import hear, last_errors
 from .tree_shape import TreeShape
 
@@ -87,9 +88,9 @@ class Model:
 
         parameters.progress_callback = callback
         with last_errors() as errors:
-            self._model: Any = api.llama_model_load_from_file(str(path).encode(), parameters)
+            self._model: Any = api.llama_model_load_from_file(bytes(path), parameters)
         if not self._model:
-            raise LoadError(f"{path} could not be loaded: {errors.reason()}")
+            raise LoadError(f"{shown(path)} could not be loaded: {errors.reason()}")
         give_back_freed_memory()
         self.path = path
         self._vocabulary: Any = api.llama_model_get_vocab(self._model)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .errors import LoadError
+from .gguf_layout import shown
 
 # By way of the module that has told llama.cpp where its log goes.
 from .llama import api
@@ -103,12 +104,10 @@ def quantize(
     if notes:
         parameters.kv_overrides = ctypes.cast(overrides, ctypes.POINTER(api.llama_model_kv_override))
     with last_errors() as errors:
-        status = api.llama_model_quantize(
-            str(source).encode(), str(destination).encode(), ctypes.pointer(parameters)
-        )
+        status = api.llama_model_quantize(bytes(source), bytes(destination), ctypes.pointer(parameters))
     if status != 0:
         to = f" to {file_type}" if file_type else ""
-        raise LoadError(f"{source} could not be requantized{to}: {errors.reason()}")
+        raise LoadError(f"{shown(source)} could not be requantized{to}: {errors.reason()}")
 
 
 def _overrides(notes: Mapping[str, str]) -> Any:

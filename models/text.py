@@ -79,7 +79,7 @@ class PrintableText:
             return text
         kept: list[str] = []
         for character in text:
-            self._marks = self._marks + 1 if _takes_no_cell(character) else 0
+            self._marks = self._marks + 1 if takes_no_cell(character) else 0
             if self._marks <= MOST_MARKS:
                 kept.append(character)
             elif self._marks == MOST_MARKS + 1:
@@ -142,7 +142,7 @@ _UNPRINTABLE = {code: "\ufffd" for code in STEERING if code != 10} | {9: "    ",
 
 
 @lru_cache(maxsize=4096)
-def _takes_no_cell(character: str) -> bool:
+def takes_no_cell(character: str) -> bool:
     """Whether it is drawn on the character before it, or not at all."""
     code = ord(character)
     if code < 0x300:

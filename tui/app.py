@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
+from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.screen import Screen
 
@@ -142,6 +144,15 @@ class SpecchatApp(App[int]):
     def get_line_filters(self) -> Sequence[LineFilter]:
         """What every line goes through on its way to the terminal."""
         return [*super().get_line_filters(), self._harmless]
+
+    def get_driver_class(self) -> type[Driver]:
+        """What reads from the terminal and writes to it."""
+        textuals = super().get_driver_class()
+        if sys.platform == "win32":
+            return textuals
+        from .terminal_input import driver_for  # it is made of what only Unix has
+
+        return driver_for(textuals)
 
     def get_default_screen(self) -> Screen[None]:
         """The screen that everything is on."""
@@ -339,6 +350,10 @@ class SpecchatApp(App[int]):
             if session.phase in ("dead", "unloaded"):
                 self.start_engine()
         return True
+
+    @on(Prompt.Refused)
+    def _refused(self, message: Prompt.Refused) -> None:
+        self.listener.hint(message.why)
 
     @on(Prompt.Scroll)
     def _scroll(self, message: Prompt.Scroll) -> None:

@@ -9,7 +9,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from ..models.text import STEERING
+from ..models.text import MOST_MARKS, STEERING, takes_no_cell
 
 _STEERING = re.compile(f"[{''.join(map(chr, STEERING))}]")
 
@@ -24,10 +24,24 @@ class HarmlessLines(LineFilter):
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """The segments, with nothing in their text but text."""
         del background
-        if not any(_STEERING.search(segment.text) for segment in segments):
+        if all(map(_is_harmless, segments)):
             return segments
-        return [Segment(_STEERING.sub(_harmless, text), style, control) for text, style, control in segments]
+        return [Segment(_harmless(text), style, control) for text, style, control in segments]
 
 
-def _harmless(found: re.Match[str]) -> str:
-    return "\ufffd" * cell_len(found[0])
+def _is_harmless(segment: Segment) -> bool:
+    text = segment.text
+    if text.isascii() or len(text) <= MOST_MARKS:
+        return _STEERING.search(text) is None
+    return _harmless(text) == text
+
+
+def _harmless(text: str) -> str:
+    """The text without what steers, and with no more than `MOST_MARKS` marks in a row."""
+    text = _STEERING.sub(lambda found: "\ufffd" * cell_len(found[0]), text)
+    kept: list[str] = []
+    marks = 0
+    for character in text:
+        marks = marks + 1 if takes_no_cell(character) else 0
+        kept.append(character if marks <= MOST_MARKS else " " * cell_len(character))
+    return "".join(kept)

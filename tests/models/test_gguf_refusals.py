@@ -212,6 +212,12 @@ def test_a_key_of_the_wrong_type_is_damage(tmp_path: Path, extra: dict[str, obje
     assert told in refusal(write_gguf(tmp_path / "m.gguf", extra=extra))
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_a_number_that_is_none_is_refused(tmp_path: Path, number: float):
+    path = write_gguf(tmp_path / "odd.gguf", extra={"llama.rope.freq_base": number})
+    assert "its key 'llama.rope.freq_base' is no number" in refusal(path)
+
+
 @pytest.fixture(scope="module")
 def small_model(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("models") / "m.gguf"

@@ -30,6 +30,7 @@ def harmless_screen(app: SpecchatApp) -> bool:
     segments = [segment for line in update.strips for strip in line for segment in strip]
     meta = [segment.style.meta for segment in segments if segment.style]
     assert not [each for each in meta if "@click" in each]
+    assert not [segment for segment in segments if segment.style and segment.style.link]
     written = update.render_segments(app.console)
     return is_harmless(written, OWN) and "\x1b[5;31m" not in written
 

@@ -13,6 +13,7 @@ from ...app.requests import AnswerOptions
 from ..actions import CommandError
 from ..parameters import BY_NAME, PARAMETERS
 from ..presets import Presets
+from ..transcript.ink import printable
 from ..widgets.field import Field, LongField
 
 
@@ -44,8 +45,8 @@ class ParametersScreen(ModalScreen["tuple[AnswerOptions, str] | None"]):
                 yield LongField(self._system, compact=True, id="parameter-system")
             with Horizontal(id="presets"):
                 yield Select(
-                    [(name, name) for name in self._presets.names()], prompt="preset", compact=True,
-                    id="preset-load",
+                    [(Content(printable(name)), name) for name in self._presets.names()], prompt="preset",
+                    compact=True, id="preset-load",
                 )  # fmt: skip
                 yield Field(placeholder="save as preset: name, Enter", compact=True, id="preset-name")
             yield Static("", id="parameters-say")

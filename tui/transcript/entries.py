@@ -23,6 +23,8 @@ ORIGIN_STYLES: dict[Origin, str] = {
     "correction": "bold $text-warning",
 }
 _BAR = "▎ "
+MOST_CHARACTERS, MOST_LINES = 20_000, 400
+"""Of a prompt that are seen: each line takes time to lay out, and a paste may have any number."""
 
 
 class Entry:
@@ -48,6 +50,11 @@ class Entry:
         return Content(_BAR).stylize(self.bar)
 
 
+def _beginning(text: str) -> str:
+    """As much of a text as can be laid out at once, to the end of a line where there are many."""
+    return "".join(text[:MOST_CHARACTERS].splitlines(keepends=True)[:MOST_LINES])
+
+
 class PromptEntry(Entry):
     """What the user sent."""
 
@@ -57,13 +64,17 @@ class PromptEntry(Entry):
     def __init__(self, text: str, mark: str = "") -> None:
         super().__init__()
         self.text = printable(text)
+        self._head = _beginning(self.text)
         self.mark = mark
         """What is to be said of it: that it waits, or was not answered."""
 
     def rows(self, ink: Ink, view: View) -> list[Row]:
-        """The text as it was typed."""
+        """The text as it was typed; of a very long one how it begins."""
         first = Content("❯ ").stylize("bold $text-primary")
-        rows = [Row(Content(self.text), first, Content("  "))]
+        rows = [Row(Content(self._head), first, Content("  "))]
+        if unseen := len(self.text) - len(self._head):
+            more = f"… and {unseen:,} characters more, which the model reads as well"
+            rows.append(Row(Content(more).stylize("italic $text-muted"), Content("  "), Content("  ")))
         below = printable(" · ".join(part for part in (self.mark, self.version) if part))
         if below:
             rows.append(Row(Content(below).stylize("italic $text-muted"), Content("  "), Content("  ")))

@@ -12,6 +12,9 @@ from ..actions import Action
 from ..completion import Completion
 from ..transcript.widget import Transcript
 
+MOST_CHARACTERS, MOST_LINES = 256 * 1024, 20_000
+"""Of a pasted prompt: more than most contexts hold; the text area lays all of it out at every key."""
+
 PLACEHOLDER = "Ask something.  Enter sends, Ctrl+J makes a new line, / lists the commands, @ names a file"
 SHORT_PLACEHOLDER = "Enter sends · Ctrl+J new line · / commands"
 
@@ -36,6 +39,13 @@ class Prompt(TextArea):
             else:
                 step = max(1, transcript.size.height - 2)
                 transcript.scroll_relative(y=self.pages * step, animate=False)
+
+    class Refused(Message):
+        """What was pasted is not taken."""
+
+        def __init__(self, why: str) -> None:
+            super().__init__()
+            self.why = why
 
     class Typed(Message):
         """The text has changed, and with it what it may be completed to."""
@@ -158,6 +168,16 @@ class Prompt(TextArea):
         else:
             self.action_cursor_down()
 
+    def _too_long(self, pasted: str) -> str:
+        """Why a paste is not taken; empty if it is."""
+        characters, lines = len(pasted) + len(self.text), pasted.count("\n") + self.document.line_count
+        if characters <= MOST_CHARACTERS and lines <= MOST_LINES:
+            return ""
+        much = f"{characters:,} characters, and a prompt takes {MOST_CHARACTERS:,}"
+        if lines > MOST_LINES:
+            much = f"{lines:,} lines, and a prompt takes {MOST_LINES:,}"
+        return f"not pasted: {much}; paste a part of it"
+
     def action_page_up(self) -> None:
         """Scroll the transcript up."""
         self.post_message(self.Scroll(pages=-1))
@@ -184,5 +204,10 @@ class Prompt(TextArea):
     def on_paste(self, event: events.Paste) -> None:
         """Take line ends as they come from other systems; the text area then inserts the text."""
         event.text = event.text.replace("\r\n", "\n").replace("\r", "\n")
+        if problem := self._too_long(event.text):
+            event.prevent_default()
+            event.stop()
+            self.post_message(self.Refused(problem))
+            return
         if (mention := self._mention(event.text)) is not None:
             event.text = f"{mention} "
