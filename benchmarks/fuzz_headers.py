@@ -23,7 +23,7 @@ from specchat.models.gguf_file import read_header
 from tests.models.examining import examine
 from tests.models.hostile_headers import bases_of, case
 from tests.models.loading_process import loading_process
-from tests.models.small_models import ARCHITECTURES, write_small_model
+from tests.models.sound_files import write_sound_files
 
 MOST_SECONDS, MOST_BYTES = 1.0, 200 << 20
 
@@ -43,8 +43,8 @@ def main() -> None:
     memory = psutil.Process().memory_info
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
         folder = Path(name)
-        paths = [write_small_model(folder / f"{kind}.gguf", kind) for kind in ARCHITECTURES]
-        bases, sound = bases_of(*paths), read_header(paths[0])
+        paths = write_sound_files(folder)
+        bases, sound = bases_of(*paths.values()), read_header(paths["llama"])
         path = folder / "hostile.gguf"
         started = memory().rss
         with loading_process(folder / "words", quantizes=options.quantize) as process:
