@@ -12,12 +12,11 @@ _MOST_EXPERTS = 1024
 _ONLY_EXPERTS = {"bailingmoe2", "glm4moe", "grovemoe", "smallthinker"}
 """Architectures that llama.cpp loads only with experts."""
 
-_SHARES = {
-    *("mellum", "nemotron_h", "nemotron_h_moe", "qwen2moe", "qwen35moe", "qwen3next", "qwen3vlmoe"),
-    "qwen4exp",
-}
+_SHARES = {"mellum", "qwen2moe", "qwen35moe", "qwen3next", "qwen3vlmoe", "qwen4exp"}
 """Architectures of which an expert is the share of a layer that each of those used has, where nothing is
 said of its size."""
+_SHARES_OF_EACH = {"nemotron_h", "nemotron_h_moe"}
+"""Those of which each layer with a feed-forward network has shares of its own."""
 
 _GATES = range(1, 5)
 _GATED = {
@@ -62,13 +61,16 @@ def _layers_of_experts(keys: ArchitectureKeys, count: int) -> str | None:
     only = keys.architecture in _ONLY_EXPERTS or keys.architecture == "lfm2moe"
     if only and not (count and keys.number("expert_used_count")):
         return f"it claims to use {keys.number('expert_used_count'):,} of {count:,} experts"
-    if count and keys.architecture in _SHARES:
-        for layer in range(layers):
-            shared = keys.of_layer("feed_forward_length", layer) and not keys.of_layer(
-                "expert_feed_forward_length", layer
-            )
-            if shared and not keys.of_layer("expert_used_count", layer):
-                return f"it claims to use none of {count:,} experts in the layer {layer}"
+    shared: list[int] = []
+    if count and keys.architecture in _SHARES_OF_EACH:
+        shared = [layer for layer in range(layers) if keys.of_layer("feed_forward_length", layer)]
+    elif count and keys.architecture in _SHARES:
+        shared = [0]
+    for layer in shared:
+        if not (
+            keys.of_layer("expert_feed_forward_length", layer) or keys.of_layer("expert_used_count", layer)
+        ):
+            return f"it claims to use none of {count:,} experts in the layer {layer}"
     return None
 
 
