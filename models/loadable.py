@@ -158,8 +158,10 @@ def _rope(keys: ArchitectureKeys) -> str | None:
 
 
 def _sections(keys: ArchitectureKeys) -> str | None:
-    # One number stands for all four.
-    numbers = keys.numbers("rope.dimension_sections")
+    # One number stands for all four; llama.cpp reads each as one with a sign.
+    numbers = [
+        (number + (1 << 31)) % (1 << 32) - (1 << 31) for number in keys.numbers("rope.dimension_sections")
+    ]
     sections = numbers * 4 if len(numbers) == 1 else numbers
     used = keys.architecture in _SECTIONED or (
         keys.architecture in _SECTIONED_WHERE_TOLD and min(sections[:2], default=0) > 0
@@ -167,11 +169,8 @@ def _sections(keys: ArchitectureKeys) -> str | None:
     if not used or len(sections) != 4:
         return None
     width = keys.number("embedding_length") // max(1, keys.number("attention.head_count"))
-    if (
-        min(sections) < 0
-        or not any(sections[:3])
-        or sum(sections) > keys.number("attention.key_length", width)
-    ):
+    length = keys.number("attention.key_length", width)
+    if max(sections[:3]) <= 0 or sum(sections) == 0 or sum(sections) > length:
         return f"it rotates sections of {', '.join(map(str, sections))} values of a head"
     return None
 
