@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from .errors import ModelFileError
 from .gguf_layout import TOKENS_KEY, Layout, damaged, read_layout, shown
 from .loadable import refuse_unloadable
 from .shape import Shape, shape_of
+from .split_parts import read_further_parts
 from .tensors import TensorGroup, block_of, grouped, type_name
 from .text import on_one_line
 
@@ -117,7 +117,7 @@ def read_header(path: str | Path, *, weights: bool = True) -> GgufHeader:
     metadata = _Metadata(first)
     _refuse_other_than_chat(path, metadata)
     architecture = metadata.text("general.architecture")
-    layouts = [first, *_other_parts(path, metadata)] if weights else [first]
+    layouts = [first, *read_further_parts(first, metadata)] if weights else [first]
     if weights:
         if not any(layout.tensors for layout in layouts):
             raise ModelFileError(f"{shown(path)} holds a vocabulary and no weights; download the whole model")
@@ -263,34 +263,6 @@ def _refuse_other_than_chat(path: Path, metadata: _Metadata) -> None:
 
 
 # The weights -----------------------------------------------------------------------------------
-
-_PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
-
-
-def _other_parts(path: Path, metadata: _Metadata) -> list[Layout]:
-    """The layouts of a split model's further parts; none for a model in one file."""
-    count = metadata.number("split.count")
-    if count <= 1:
-        return []
-    named = _PART.fullmatch(path.name)
-    if named is None or int(named["count"]) != count:
-        raise ModelFileError(
-            f"{shown(path)} is part of a model split into {count} files and was renamed; "
-            f"give it back its name, which ends in -00001-of-{count:05}.gguf"
-        )
-    part = [path.with_name(f"{named['stem']}-{n:05}-of-{count:05}.gguf") for n in range(1, count + 1)]
-    if int(named["number"]) != 1 or metadata.number("split.no") != 0:
-        raise ModelFileError(
-            f"{shown(path)} is part {metadata.number('split.no') + 1} of {count} of a model; "
-            f"name the first, {shown(Path(part[0].name))}"
-        )
-    missing = [other for other in part if not other.exists()]
-    if missing:
-        raise ModelFileError(
-            f"{shown(path)} is the first of {count} files of one model, and {len(missing)} of them not "
-            f"there, first {shown(Path(missing[0].name))}; download it into the same folder"
-        )
-    return [read_layout(other) for other in part[1:]]
 
 
 def _refuse_cut_off_weights(layout: Layout) -> None:

@@ -68,6 +68,8 @@ class Layout:
     tensors: tuple[Tensor, ...]
     array_lengths: Mapping[str, int]
     """How many values each array has, by its key."""
+    types: Mapping[str, int]
+    """GGUF's number for the type of each value, by its key."""
 
 
 def shown(path: Path) -> str:
@@ -129,6 +131,7 @@ class _Walk:
         self.size = min(size, len(data))
         self.at = 0
         self.lengths: dict[str, int] = {}
+        self.types: dict[str, int] = {}
 
     def layout(self) -> Layout:
         start = bytes(self.data[:512])
@@ -156,17 +159,15 @@ class _Walk:
         table = [self.tensor() for _ in range(tensor_count)]
         weights = (self.at + alignment - 1) // alignment * alignment
         tensors = tuple(Tensor(name, shape, kind, weights + offset) for name, shape, kind, offset in table)
-        return Layout(self.path, self.size, values, tensors, self.lengths)
+        return Layout(self.path, self.size, values, tensors, self.lengths, self.types)
 
     def keys(self, count: int) -> dict[str, Value]:
         values: dict[str, Value] = {}
-        seen: set[str] = set()
         for _ in range(count):
             key = self.text()
-            if key in seen:
+            if key in self.types:
                 raise damaged(self.path, f"the key {_quoted(key)} comes twice")
-            seen.add(key)
-            kind = self.u32()
+            kind = self.types[key] = self.u32()
             if kind in _SCALARS:
                 values[key] = self.number(_SCALARS[kind])
             elif kind == _STRING:

@@ -6,17 +6,18 @@ Each rule is an assertion of llama.cpp's own, or a crash that was seen, so none 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Protocol
 
+from .architecture_keys import ArchitectureKeys
 from .errors import ModelFileError
-from .gguf_layout import Layout, Tensor, Value, damaged
+from .gguf_layout import Layout, Tensor, damaged
+from .loadable_layers import experts, recurrence
 from .tensors import type_name
 
 _MOST_LAYERS = 512
-_MOST_EXPERTS = 1024
 _WIDEST_WINDOW = 16_777_216
 """llama.cpp takes memory for each of its tokens, however long the context is."""
 
@@ -27,15 +28,23 @@ _SAME_HEADS = {
     *("chatglm", "codeshell", "cogvlm", "cohere2", "cohere2moe", "command-r", "dbrx", "deci", "deepseek"),
     *("dots1", "ernie4_5", "ernie4_5-moe", "exaone", "exaone-moe", "exaone4", "falcon", "glm4", "glm4moe"),
     *("gpt2", "gptneox", "granite", "granite_swa", "granitehybrid", "graniteswitch", "grok", "grovemoe"),
-    *("hunyuan-moe", "hunyuan_vl", "hy_v3", "internlm2", "jais", "jais2", "laguna", "llama", "llama4"),
-    *("maincoder", "maple", "mellum", "minimax-01", "minimax-m2", "minimax-m3", "mistral3", "mpt"),
-    *("muse-glimmer", "nanbeige", "nemotron", "nemotron_h", "nemotron_h_moe", "olmo", "olmo2", "olmoe"),
-    *("openelm", "orion", "paddleocr", "pangu-embedded", "phi2", "phi3", "plamo", "qwen", "qwen2"),
-    *("qwen2moe", "qwen2vl", "qwen3", "qwen35", "qwen35moe", "qwen3moe", "qwen3next", "qwen3vl"),
+    *("hunyuan-moe", "hunyuan_vl", "hy_v3", "internlm2", "jais", "jais2", "laguna", "lfm2", "lfm2moe"),
+    *("llama", "llama4", "maincoder", "maple", "mellum", "minimax-01", "minimax-m2", "minimax-m3"),
+    *("mistral3", "mpt", "muse-glimmer", "nanbeige", "nemotron", "nemotron_h", "nemotron_h_moe", "olmo"),
+    *("olmo2", "olmoe", "openelm", "orion", "paddleocr", "pangu-embedded", "phi2", "phi3", "plamo", "qwen"),
+    *("qwen2", "qwen2moe", "qwen2vl", "qwen3", "qwen35", "qwen35moe", "qwen3moe", "qwen3next", "qwen3vl"),
     *("qwen3vlmoe", "qwen4exp", "refact", "seed_oss", "smallthinker", "smollm3", "spark2_5", "stablelm"),
     *("starcoder", "starcoder2", "talkie", "xverse"),
 }
 """Architectures that llama.cpp runs only where a head's key is as long as its value."""
+
+_AS_WIDE_AS_HEADS = {
+    *("arctic", "baichuan", "bitnet", "bloom", "chameleon", "codeshell", "cohere2", "command-r", "dbrx"),
+    *("deepseek", "deepseek2-ocr", "falcon", "gpt2", "gptneox", "grok", "internlm2", "jais", "jamba", "lfm2"),
+    *("lfm2moe", "mpt", "nemotron", "olmo", "olmo2", "olmoe", "orion", "phi2", "phi3", "phimoe", "plamo"),
+    *("qwen", "qwen2", "qwen2moe", "qwen2vl", "stablelm", "starcoder", "starcoder2", "xverse"),
+}
+"""Architectures that llama.cpp runs only where a layer is as wide as its heads together."""
 
 _WHOLE_ROTATION = {
     *("apertus", "arcee", "arctic", "baichuan", "chameleon", "codeshell", "cogvlm", "cohere2moe", "dbrx"),
@@ -46,6 +55,11 @@ _WHOLE_ROTATION = {
     *("qwen3vl", "qwen3vlmoe", "seed_oss", "smallthinker", "smollm3", "starcoder2", "talkie", "xverse"),
 }
 """Architectures that llama.cpp runs only where all of a head is rotated."""
+
+_SECTIONED = {"paddleocr", "qwen2vl", "qwen35", "qwen35moe", "qwen3vl", "qwen3vlmoe", "qwen4exp"}
+"""Architectures that rotate sections of a head by several positions."""
+_SECTIONED_WHERE_TOLD = {"bailingmoe3", "glm4", "glm4moe", "hunyuan_vl"}
+"""Those that do where the first two sections are not empty."""
 
 _WINDOWED = {"gemma3"}
 """Architectures that llama.cpp runs with a sliding window only where some layer has it."""
@@ -92,9 +106,9 @@ def refuse_unloadable(layouts: Sequence[Layout], vocabulary: Vocabulary) -> None
     Raises:
         ModelFileError: It would.
     """
-    keys = _Keys(layouts[0])
+    keys = ArchitectureKeys(layouts[0])
     for reason in (
-        _names(keys) or _layers(keys) or _experts(keys),
+        _names(keys) or _layers(keys) or experts(keys),
         _rope(keys) or _heads(keys) or _epsilons(keys),
         _tokens(vocabulary) or _around_texts(vocabulary),
     ):
@@ -102,48 +116,21 @@ def refuse_unloadable(layouts: Sequence[Layout], vocabulary: Vocabulary) -> None
             raise damaged(layouts[0].path, reason)
     for layout in layouts:
         for tensor in layout.tensors:
-            _refuse_type(layout.path, tensor)
+            _refuse_tensor(layout.path, tensor)
     shapes = {tensor.name: tensor.shape for layout in layouts for tensor in layout.tensors}
-    reason = _attention(keys, shapes) or _keys_and_values(keys, shapes)
+    reason = _attention(keys, shapes) or _keys_and_values(keys, shapes) or recurrence(keys, shapes)
     if reason is not None:
         raise damaged(layouts[0].path, reason)
 
 
-class _Keys:
-    """An architecture's whole numbers, by their keys without its name."""
-
-    def __init__(self, layout: Layout) -> None:
-        self.values = layout.values
-        self.names = {*layout.values, *layout.array_lengths}
-        self.architecture = str(layout.values.get("general.architecture"))
-
-    def numbers(self, key: str) -> tuple[int, ...]:
-        """The one that is for all layers, or those of each; none where there is no such key."""
-        value = self.values.get(f"{self.architecture}.{key}")
-        if isinstance(value, tuple):
-            return tuple(number for number in value if isinstance(number, int))
-        return (value,) if isinstance(value, int) else ()
-
-    def number(self, key: str, default: int = 0) -> int:
-        """The one, or the first."""
-        return next(iter(self.numbers(key)), default)
-
-    def items(self) -> Iterable[tuple[str, Value]]:
-        """All the architecture's keys."""
-        start = f"{self.architecture}."
-        return (
-            (key.removeprefix(start), value) for key, value in self.values.items() if key.startswith(start)
-        )
-
-
-def _names(keys: _Keys) -> str | None:
+def _names(keys: ArchitectureKeys) -> str | None:
     # Read as far as the first zero byte, such a name is none.
     if any(name.startswith("\0") for name in keys.names):
         return "one of its keys has no name"
     return None
 
 
-def _layers(keys: _Keys) -> str | None:
+def _layers(keys: ArchitectureKeys) -> str | None:
     layers = keys.number("block_count", 1)
     if not 0 < layers <= _MOST_LAYERS:
         return f"it claims {layers:,} layers"
@@ -163,36 +150,44 @@ def _layers(keys: _Keys) -> str | None:
     return None
 
 
-def _experts(keys: _Keys) -> str | None:
-    experts, used = keys.number("expert_count"), max(keys.numbers("expert_used_count"), default=0)
-    if keys.architecture in ("hunyuan-dense", "hunyuan_vl") and experts <= 1:
-        return None
-    groups, groups_used = keys.number("expert_group_count"), keys.number("expert_group_used_count")
-    if not 0 <= experts <= _MOST_EXPERTS or not min(1, experts) <= used <= experts:
-        return f"it claims to use {used:,} of {experts:,} experts"
-    unequal = groups > 1 and (experts % groups or not 0 < groups_used < groups)
-    if not 0 <= groups < max(1, experts) or unequal:
-        return f"it claims {groups:,} groups of {experts:,} experts"
-    return None
-
-
-def _rope(keys: _Keys) -> str | None:
+def _rope(keys: ArchitectureKeys) -> str | None:
     scaling = keys.values.get(f"{keys.architecture}.rope.scaling.type", "none")
     if scaling not in _SCALINGS:
         return f"it scales positions by {str(scaling)[:60]!a}, which is no known way"
+    return _sections(keys)
+
+
+def _sections(keys: ArchitectureKeys) -> str | None:
+    # One number stands for all four; llama.cpp reads each as one with a sign.
+    numbers = [
+        (number + (1 << 31)) % (1 << 32) - (1 << 31) for number in keys.numbers("rope.dimension_sections")
+    ]
+    sections = numbers * 4 if len(numbers) == 1 else numbers
+    used = keys.architecture in _SECTIONED or (
+        keys.architecture in _SECTIONED_WHERE_TOLD and min(sections[:2], default=0) > 0
+    )
+    if not used or len(sections) != 4:
+        return None
+    width = keys.number("embedding_length") // max(1, keys.number("attention.head_count"))
+    length = keys.number("attention.key_length", width)
+    if max(sections[:3]) <= 0 or sum(sections) == 0 or sum(sections) > length:
+        return f"it rotates sections of {', '.join(map(str, sections))} values of a head"
     return None
 
 
-def _heads(keys: _Keys) -> str | None:
+def _heads(keys: ArchitectureKeys) -> str | None:
     heads = keys.number("attention.head_count")
     if heads == 0:
         return None
-    length = keys.number("embedding_length") // heads
+    width = keys.number("embedding_length")
+    length = width // heads
     key = keys.number("attention.key_length", length)
     value = keys.number("attention.value_length", length)
     rotated = keys.number("rope.dimension_count", key)
     if key != value and keys.architecture in _SAME_HEADS:
         return f"its heads have keys of {key:,} and values of {value:,}"
+    if heads * key != width and keys.architecture in _AS_WIDE_AS_HEADS:
+        return f"its {heads:,} heads of {key:,} values are not as wide as its layers' {width:,}"
     if rotated != value and keys.architecture in _WHOLE_ROTATION:
         return f"it rotates {rotated:,} of the {value:,} values of a head"
     for windowed, turned in (
@@ -204,7 +199,7 @@ def _heads(keys: _Keys) -> str | None:
     return None
 
 
-def _epsilons(keys: _Keys) -> str | None:
+def _epsilons(keys: ArchitectureKeys) -> str | None:
     for key, value in keys.items():
         if key.endswith("epsilon") and isinstance(value, float) and not (isfinite(value) and value >= 0.0):
             return f"its {key[:60]!a} is {value}"
@@ -241,7 +236,7 @@ def _around_texts(vocabulary: Vocabulary) -> str | None:
     return None
 
 
-def _attention(keys: _Keys, shapes: Mapping[str, tuple[int, ...]]) -> str | None:
+def _attention(keys: ArchitectureKeys, shapes: Mapping[str, tuple[int, ...]]) -> str | None:
     if keys.architecture not in _FUSED:
         return None
     for layer in range(keys.number("block_count")):
@@ -251,7 +246,7 @@ def _attention(keys: _Keys, shapes: Mapping[str, tuple[int, ...]]) -> str | None
     return None
 
 
-def _keys_and_values(keys: _Keys, shapes: Mapping[str, tuple[int, ...]]) -> str | None:
+def _keys_and_values(keys: ArchitectureKeys, shapes: Mapping[str, tuple[int, ...]]) -> str | None:
     # What a list says of each layer is used for all where some of llama.cpp's architectures are loaded.
     heads, counts = keys.number("attention.head_count"), keys.numbers("attention.head_count_kv")
     if keys.architecture not in _SAME_HEADS or len(counts) < 2 or heads == 0:
@@ -264,7 +259,9 @@ def _keys_and_values(keys: _Keys, shapes: Mapping[str, tuple[int, ...]]) -> str 
     return None
 
 
-def _refuse_type(path: Path, tensor: Tensor) -> None:
+def _refuse_tensor(path: Path, tensor: Tensor) -> None:
+    if tensor.elements == 0:
+        raise damaged(path, f"the tensor {tensor.name[:60]!a} holds no values")
     added = len(tensor.shape) < 2 or all(extent == 1 for extent in tensor.shape[1:])
     added = added or any(part in tensor.name for part in _ADDED)
     table = any(part in tensor.name for part in _TABLES)

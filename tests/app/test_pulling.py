@@ -16,6 +16,8 @@ from specchat.models.locate import locate_model
 from specchat.models.repository import parse_name
 from tests.app.hub_server import COMMIT, CONTENT, Hub
 from tests.models.gguf_writing import write_gguf
+from tests.models.hostile_headers import header_bytes, parse
+from tests.models.sound_files import split_over
 
 REPOSITORY = "makers/tiny-GGUF"
 
@@ -38,9 +40,8 @@ def models(hub: Hub, tmp_path: Path) -> Hub:
     hub.file, hub.content = "README.md", b"a model"
     whole = write_gguf(tmp_path / "whole.gguf").read_bytes()
     hub.others = {"mmproj-F16.gguf": b"GGUF", "tiny-Q4_K_M.gguf": whole}
-    for number in (1, 2):
-        part = write_gguf(tmp_path / "part.gguf", extra={"split.no": number - 1, "split.count": 2})
-        hub.others[f"Q8_0/tiny-Q8_0-0000{number}-of-00002.gguf"] = part.read_bytes()
+    for number, part in enumerate(split_over(parse(whole), 2), start=1):
+        hub.others[f"Q8_0/tiny-Q8_0-0000{number}-of-00002.gguf"] = header_bytes(part)
     return hub
 
 
@@ -126,17 +127,17 @@ def test_a_gated_repository_may_list_its_files_and_refuse_them(models: Hub):
 
 
 def test_a_part_that_is_cut_off_is_gone_on_with_by_the_next_pull(models: Hub, cache: Path):
-    size = len(models.others["Q8_0/tiny-Q8_0-00001-of-00002.gguf"])
-    models.cuts = [size, size // 2, 0, 0, 0]
+    whole, cut = (len(models.others[f"Q8_0/tiny-Q8_0-0000{number}-of-00002.gguf"]) for number in (1, 2))
+    models.cuts = [whole, cut // 2, 0, 0, 0]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("specchat.app.downloading._WAITS_S", (0.0, 0.0, 0.0))
         assert "cannot be reached" in refused(f"{REPOSITORY}:Q8_0")
     [half] = cache.rglob("*.incomplete")
-    assert half.stat().st_size == size // 2
+    assert half.stat().st_size == cut // 2
     models.cuts, before = [], len(models.fetches)
     assert len(pulled(f"{REPOSITORY}:Q8_0")[0].paths) == 2
     [rest] = models.fetches[before:]
-    assert (rest.path[-8:], rest.range) == ("002.gguf", f"bytes={size // 2}-")
+    assert (rest.path[-8:], rest.range) == ("002.gguf", f"bytes={cut // 2}-")
 
 
 def test_a_part_that_arrives_damaged_is_removed(models: Hub, cache: Path):

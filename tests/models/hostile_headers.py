@@ -245,7 +245,9 @@ _KEYS_OF_AN_ARCHITECTURE = (
     "attn_logit_softcapping", "use_parallel_residual", "decoder_start_token_id", "decoder_block_count",
     "embedding_length_out", "embedding_length_per_layer_input", "ssm.conv_kernel", "ssm.inner_size",
     "ssm.state_size", "ssm.time_step_rank", "ssm.group_count", "wkv.head_size", "shortconv.l_cache",
-    "token_shift_count", "classifier.output_labels",
+    "token_shift_count", "classifier.output_labels", "attention.recurrent_layers",
+    "attention.relative_buckets_count", "expert_shared_feed_forward_length", "expert_weights_norm",
+    "moe_latent_size", "ssm.dt_b_c_rms",
 )  # fmt: skip
 _OTHER_KEYS = (
     "general.architecture", "general.alignment", "general.file_type", "general.name", "general.basename",
@@ -267,7 +269,8 @@ _TENSOR_NAMES = (
     b"blk.0.attn_q.bias", b"blk.0.attn_qkv.weight", b"blk.0.attn_output.bias", b"blk.0.ffn_up_exps.weight",
     b"blk.0.attn_q_norm.weight", b"blk.7.attn_q.weight", b"blk.999999999999.attn_q.weight", b"blk..x",
     b"rope_factors_long.weight", b"output.bias", b"blk.0.attn_q.scale", b"", b"x" * 63, b"x" * 64,
-    b"x" * 3000, b"\x1b[31m", b"\xff",
+    b"x" * 3000, b"\x1b[31m", b"\xff", b"blk.0.ffn_gate_inp.weight", b"blk.0.ssm_norm.weight",
+    b"blk.1.shortconv.conv.weight", b"blk.1.attn_q.bias", b"blk.0.ffn_up.bias", b"blk.0.ssm_in.scale",
 )  # fmt: skip
 
 
@@ -423,6 +426,31 @@ def change_counts(draw: random.Random, header: Header) -> Header:
     return replace(header, keys=(*header.keys, key), alignment=sound)
 
 
+def change_extent(draw: random.Random, header: Header) -> Header:
+    """Change a number of the header, and the tensors as it asks for."""
+    extents = {extent for tensor in header.tensors for extent in tensor.shape}
+    places = [place for place, key in enumerate(header.keys) if not extents.isdisjoint(_wholes(key.value))]
+    if not places:
+        return header
+    place = draw.choice(places)
+    key, before, after = header.keys[place], header.keys[:place], header.keys[place + 1 :]
+    old = draw.choice([value for value in _wholes(key.value) if value in extents])
+    new = int(draw.choice((0, 1, 2, 3, 4, 5, 7, old + 1, old - 1, old * 2, old // 2, 33, 513))) % _ALL
+    if isinstance(key.value, tuple):
+        changed = replace(key, value=tuple(new if value == old else value for value in key.value))
+    else:
+        changed = replace(key, value=new)
+    tensors = (
+        replace(tensor, shape=tuple(new if extent == old else extent for extent in tensor.shape))
+        for tensor in header.tensors
+    )
+    return replace(header, keys=(*before, changed, *after), tensors=tuple(tensors))
+
+
+def _wholes(value: Scalar | tuple[Scalar, ...]) -> list[int]:
+    return [part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, int)]
+
+
 def change_bytes(draw: random.Random, content: bytes) -> bytes:
     """Cut the file, or change, put in or take out some of its bytes."""
     what = draw.randrange(5)
@@ -448,6 +476,7 @@ _CHANGES: tuple[Change, ...] = (
     change_tensor,
     change_tensor,
     change_counts,
+    change_extent,
 )
 
 

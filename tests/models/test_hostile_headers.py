@@ -17,13 +17,16 @@ import pytest
 
 from specchat.models.gguf_file import GgufHeader, read_header
 from tests.models.examining import examine
-from tests.models.hostile_headers import Header, bases_of, case, header_bytes
+from tests.models.hostile_headers import Header, bases_of, case, header_bytes, parse
 from tests.models.loading_process import loading_process
-from tests.models.small_models import ARCHITECTURES, write_small_model
+from tests.models.small_models import write_small_model
+from tests.models.sound_files import REFUSED, split_over, weighted_bases, write_sound_files
 
 CASES, AT_ONCE = 10_000, 2_500
 LOADED = 250
 """Cases of which those that are read are given to llama.cpp."""
+PARTS = 100
+"""Cases of a second part, of which those that are read are given to llama.cpp with the first."""
 MOST_SECONDS, MOST_BYTES = 1.0, 200 << 20
 HUNG_S = 60
 
@@ -38,12 +41,8 @@ class Sound:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
-    folder = tmp_path_factory.mktemp("sound")
-    paths = [
-        write_small_model(folder / f"{kind}.gguf", kind, tokens=8, layers=1)
-        for kind in ("llama", "llama-of-experts", "qwen2", "mamba")
-    ]
-    return Sound(bases_of(*paths), read_header(paths[0]))
+    written = write_sound_files(tmp_path_factory.mktemp("sound"), layers=1, tokens=8)
+    return Sound(weighted_bases(written), read_header(written["llama"]))
 
 
 @contextlib.contextmanager
@@ -96,10 +95,10 @@ def test_a_hostile_file_ends_in_a_verdict_or_in_one_line(tmp_path: Path, sound: 
 
 
 def test_a_file_cut_off_at_any_byte_of_its_header_is_refused_in_one_line(tmp_path: Path, sound: Sound):
-    base = sound.bases[-1]
-    whole = header_bytes(base)
+    whole = write_small_model(tmp_path / "whole.gguf", "mamba", tokens=8, layers=1).read_bytes()
+    header = len(whole) - len(parse(whole).data)
     path = tmp_path / "cut.gguf"
-    for length in range(len(whole) - len(base.data)):
+    for length in range(header):
         path.write_bytes(whole[:length])
         told = examine(path, sound.header)
         assert told is not None, length
@@ -111,14 +110,14 @@ def test_a_case_is_made_again_from_its_seed(sound: Sound):
 
 
 def test_the_structure_of_a_sound_file_makes_the_same_file(tmp_path: Path):
-    for kind in ARCHITECTURES:
-        path = write_small_model(tmp_path / f"{kind}.gguf", kind)
+    for path in write_sound_files(tmp_path).values():
         assert header_bytes(bases_of(path)[0]) == path.read_bytes()
 
 
 def test_a_hostile_file_that_is_read_does_not_kill_llama_cpp(tmp_path: Path):
-    paths = [write_small_model(tmp_path / f"{kind}.gguf", kind, layers=1) for kind in ARCHITECTURES]
-    bases, sound = bases_of(*paths), read_header(paths[0])
+    written = write_sound_files(tmp_path, layers=1)
+    bases, sound = weighted_bases(written), read_header(written["llama"])
+    paths = [path for kind, path in written.items() if kind not in REFUSED]
     path = tmp_path / "hostile.gguf"
     outcomes: list[str] = []
     with loading_process(tmp_path / "words") as process:
@@ -132,6 +131,22 @@ def test_a_hostile_file_that_is_read_does_not_kill_llama_cpp(tmp_path: Path):
                 assert outcome.grown < MOST_BYTES, f"seed {seed}: {outcome}"
                 outcomes.append(outcome.kind)
     assert outcomes.count("loaded") > LOADED // 10
+
+
+def test_a_hostile_part_of_a_split_model_ends_in_a_verdict_or_in_one_line(tmp_path: Path, sound: Sound):
+    whole = bases_of(write_small_model(tmp_path / "whole.gguf", "llama", layers=1))[0]
+    first, second = split_over(whole, 2)
+    paths = [tmp_path / f"m-0000{number}-of-00002.gguf" for number in (1, 2)]
+    paths[0].write_bytes(header_bytes(first))
+    read = 0
+    with loading_process(tmp_path / "words") as process:
+        for seed in range(PARTS):
+            paths[1].write_bytes(case([second], seed).content)
+            if examine(paths[0], sound.header, inspects=False) is None:
+                outcome = process.load(paths[0])
+                assert outcome.kind in ("loaded", "refused"), f"seed {seed}: {outcome}"
+                read += 1
+    assert read > PARTS // 20
 
 
 def test_a_huge_list_is_passed_over_in_little_time_and_memory(tmp_path: Path):

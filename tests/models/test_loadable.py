@@ -10,7 +10,8 @@ import pytest
 from specchat.models.errors import ModelFileError
 from specchat.models.gguf_file import read_header
 from tests.models.hostile_headers import ARRAY, STRING, Header, Key, Scalar, bases_of, header_bytes
-from tests.models.small_models import ARCHITECTURES, write_small_model
+from tests.models.small_models import write_small_model
+from tests.models.sound_files import REFUSED, write_sound_files
 
 _U32, _SIGNED, _F32, _BOOL = 4, 5, 6, 7
 _F16, _Q4_0, _Q8_1, _I32, _BF16 = 1, 2, 9, 26, 30
@@ -53,8 +54,8 @@ def refusal(folder: Path, header: Header) -> str:
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Header]:
     folder = tmp_path_factory.mktemp("sound")
-    paths = [write_small_model(folder / f"{kind}.gguf", kind) for kind in ARCHITECTURES]
-    return dict(zip(ARCHITECTURES, bases_of(*paths), strict=True))
+    written = write_sound_files(folder)
+    return {kind: bases_of(path)[0] for kind, path in written.items() if kind not in REFUSED}
 
 
 def test_sound_models_are_not_refused(tmp_path: Path, sound: dict[str, Header]):
@@ -86,6 +87,21 @@ def test_sound_models_are_not_refused(tmp_path: Path, sound: dict[str, Header]):
         ("llama", "llama.attention.value_length", 32, "keys of 16 and values of 32"),
         ("gemma3", "gemma3.attention.sliding_window", 1 << 31, "a sliding window of 2,147,483,648 tokens"),
         ("llama", "\0", 1, "one of its keys has no name"),
+        ("qwen2", "qwen2.attention.head_count", 3, "3 heads of 10 values are not as wide as its layers' 32"),
+        ("lfm2", "lfm2.attention.value_length", 32, "keys of 16 and values of 32"),
+        ("lfm2", "lfm2.shortconv.l_cache", 1, "its convolutions span 1 tokens"),
+        ("lfm2moe", "lfm2moe.expert_gating_func", 0, "chooses experts by the function 0"),
+        ("lfm2moe", "lfm2moe.expert_gating_func", 5, "chooses experts by the function 5"),
+        ("jamba", "jamba.ssm.inner_size", 64, "64 wide and not twice its layers' 64"),
+        ("jamba", "jamba.embedding_length", 128, "128 wide and not twice its layers' 128"),
+        ("nemotron_h", "nemotron_h.ssm.group_count", 0, "claims 4 heads in 0 groups for its states"),
+        ("nemotron_h", "nemotron_h.ssm.group_count", 3, "128 wide, for 4 heads in 3 groups"),
+        ("nemotron_h", "nemotron_h.ssm.time_step_rank", 3, "128 wide, for 3 heads in 2 groups"),
+        ("qwen35", "qwen35.ssm.inner_size", 128, "128 wide, for 4 heads of 16 values in 2 groups"),
+        ("qwen35", "qwen35.ssm.group_count", 0, "claims 4 heads in 0 groups for its states"),
+        ("qwen35", "qwen35.ssm.time_step_rank", 0, "claims 0 heads in 2 groups for its states"),
+        ("qwen35moe", "qwen35moe.ssm.group_count", 3, "64 wide, for 4 heads of 16 values in 3 groups"),
+        ("qwen35", "qwen35.full_attention_interval", 0, "each 0th of its layers attends"),
     ],
 )
 def test_a_number_that_llama_cpp_would_die_of_is_refused(
@@ -146,6 +162,67 @@ def test_a_tensor_that_nothing_can_be_computed_with_is_refused(
     tmp_path: Path, sound: dict[str, Header], kind: str, tensor: str, type_: int, told: str
 ):
     assert told in refusal(tmp_path, with_type(sound[kind], tensor, type_))
+
+
+@pytest.mark.parametrize("sections", [(0, 0, 0, 0), (0, 0, 0, 8), (-4, 2, 2, 0), (8, 8, 8, 8)])
+def test_sections_that_are_none_of_a_head_are_refused(
+    tmp_path: Path, sound: dict[str, Header], sections: tuple[int, ...]
+):
+    listed = Key(b"qwen35.rope.dimension_sections", ARRAY, sections, _SIGNED)
+    others = tuple(key for key in sound["qwen35"].keys if key.name != listed.name)
+
+    told = refusal(tmp_path, replace(sound["qwen35"], keys=(*others, listed)))
+    assert f"rotates sections of {', '.join(map(str, sections))} values of a head" in told
+
+
+def test_an_interval_is_as_none_where_the_layers_are_listed(tmp_path: Path, sound: dict[str, Header]):
+    listed = Key(b"qwen35.attention.recurrent_layers", ARRAY, (1, 0), _BOOL)
+    header = with_key(sound["qwen35"], "qwen35.full_attention_interval", 0)
+    (tmp_path / "m.gguf").write_bytes(header_bytes(replace(header, keys=(*header.keys, listed))))
+
+    assert read_header(tmp_path / "m.gguf").block_count == 2
+
+
+def test_layers_of_experts_without_any_are_refused(tmp_path: Path, sound: dict[str, Header]):
+    none = with_key(sound["lfm2moe"], "lfm2moe.expert_count", 0)
+    none = with_key(none, "lfm2moe.expert_used_count", 0)
+
+    assert "claims to use 0 of 0 experts" in refusal(tmp_path, none)
+
+
+def test_an_expert_that_is_the_share_of_none_is_refused(tmp_path: Path, sound: dict[str, Header]):
+    used = Key(b"qwen35moe.expert_used_count", ARRAY, (0, 2))
+    dropped = (used.name, b"qwen35moe.expert_feed_forward_length")
+    keys = tuple(key for key in sound["qwen35moe"].keys if key.name not in dropped)
+
+    told = refusal(tmp_path, replace(sound["qwen35moe"], keys=(*keys, used)))
+    assert "claims to use none of 4 experts in the layer 0" in told
+
+
+@pytest.mark.parametrize(
+    ("kind", "tensor"),
+    [
+        ("nemotron_h", "ssm_conv1d.bias"),
+        ("qwen35", "attn_qkv.weight"),
+        ("qwen35moe", "attn_gate.weight"),
+    ],
+)
+def test_a_recurrent_layer_that_lacks_a_tensor_is_refused(
+    tmp_path: Path, sound: dict[str, Header], kind: str, tensor: str
+):
+    name = f"blk.0.{tensor}".encode()
+    without = tuple(other for other in sound[kind].tensors if other.name != name)
+    assert len(without) < len(sound[kind].tensors)
+
+    told = refusal(tmp_path, replace(sound[kind], tensors=without))
+    assert f"the layer 0 has no tensor '{tensor}'" in told
+
+
+def test_a_tensor_without_values_is_refused(tmp_path: Path, sound: dict[str, Header]):
+    first, *others = sound["qwen2"].tensors
+    empty = replace(sound["qwen2"], tensors=(*others, replace(first, shape=(0, 32))))
+
+    assert "'token_embd.weight' holds no values" in refusal(tmp_path, empty)
 
 
 def test_a_layer_without_matrices_for_its_attention_is_refused(tmp_path: Path, sound: dict[str, Header]):
