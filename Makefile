@@ -14,16 +14,26 @@ BIN := $(VENV)/bin
 # have AMX (ggml-org/llama.cpp#26954). Other compilers do not know the flag, nor need it.
 CXX_FLAGS := $(CXXFLAGS) $(shell $(CXX) --version 2>/dev/null | grep -q 'Free Software Foundation' && echo -fno-dse)
 
-.PHONY: demo test audit lock clean
+# The tests start the program some hundred times: without files of byte code it is compiled each time.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test style types tests audit lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/installed
 	@$(BIN)/specchat demo
 
 test: $(VENV)/developed
+	@$(MAKE) --no-print-directory --jobs 2 style types tests
+
+style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types:
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+tests:
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 $(VENV)/python:
