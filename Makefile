@@ -33,6 +33,9 @@ style:
 types:
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
+# Threads of llama.cpp that wait for each other would keep a core busy that other tests need.
+tests: export OMP_WAIT_POLICY := passive
+tests: export GOMP_SPINCOUNT := 0
 tests:
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
