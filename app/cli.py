@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from .crash_report import settings_of
 from .decoding.settings import Sampling
 from .exit_codes import DONE, UNUSABLE
 from .option_values import answer_options, load_options, log_file
@@ -175,6 +174,7 @@ def _compare(words: Sequence[str]) -> int:
         parser.error("a model is needed: -m/--target")
     load = replace(load_options(parser, options), target="", draft=None)
     answer, log = answer_options(parser, said), log_file(parser, said)
+    from .crash_report import settings_of
     from .guarded import Called, guarded
     from .model_commands import compare
 
@@ -275,6 +275,7 @@ def _answer_once(parser: Parser, options: argparse.Namespace, load: LoadOptions,
         prompt = sys.stdin.buffer.read().decode("utf-8", errors="replace")
     if not prompt.strip():
         parser.error("the prompt is empty")
+    from .crash_report import settings_of
     from .guarded import Called, guarded
     from .model_commands import answer_once
 
