@@ -114,9 +114,9 @@ class TemplateProgram:
             for part in self._template.generate(dict(variables), range=_Steps()):
                 meter.pay(len(part))
                 parts.append(part)
+            return "".join(parts)  # a filter over a block may have written what is no text
         except Exception as error:  # a template may raise anything that Python can
             raise TemplateError(f"the chat template failed: {_first_line(error)}") from None
-        return "".join(parts)
 
 
 class _Environment(ImmutableSandboxedEnvironment):

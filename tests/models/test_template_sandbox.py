@@ -8,7 +8,7 @@ import time
 from datetime import datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from specchat.models.errors import TemplateError
@@ -208,6 +208,9 @@ statements = st.recursive(
 
 @settings(max_examples=120, deadline=None)
 @given(statements)
+@example("{% filter last %}{{ a }}{% endfilter %}")
+@example("{% filter list %}x{% endfilter %}")
+@example("{% macro n() %}{% filter length %}x{% endfilter %}{% endmacro %}{{ n() }}")
 def test_a_template_of_any_shape_ends_with_a_text_or_one_line(source: str):
     start = "{% set ns = namespace(x='ab', y=[1]) %}{% macro m(b) %}{{ b }}{{ b }}{% endmacro %}"
     written = outcome(start + source)
