@@ -8,9 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from specchat.models.llama import Context, Model
 from tests.tiny_models import EXACT, TinyPair, write_tiny_pair
+
+# On a busy machine any case may take long, which says nothing about the program.
+settings.register_profile("specchat", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("specchat")
 
 
 def pytest_xdist_auto_num_workers() -> int:
