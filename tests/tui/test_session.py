@@ -137,6 +137,24 @@ def test_a_stopped_answer_is_gone_on_with(session: Session, history: History):
     assert (answer.text, answer.token_ids, answer.mark) == ("one, two", (1, 2), "")
 
 
+@pytest.mark.parametrize("ids", [(), (1, 2)])
+@pytest.mark.parametrize("more", ["", "two"])
+@pytest.mark.parametrize("more_ids", [(), (3, 4)])
+@pytest.mark.parametrize("same_target", [True, False])
+def test_an_answer_that_was_gone_on_with_has_the_ids_of_all_of_its_text_or_none(
+    session: Session, ids: tuple[int, ...], more: str, more_ids: tuple[int, ...], same_target: bool
+):
+    session.ask("count")
+    session.end_answer("one, ", ids, "stopped", session.made_with)
+    if not same_target:
+        session.loaded = LOADED.__class__(**{**vars(LOADED), "target": LOADED.draft})
+    session.go_on()
+    more_ids = more_ids if more else ()
+    session.end_answer(more, more_ids, "cut off", session.made_with)
+    whole = ids and same_target and (more_ids or not more)
+    assert session.turns[-1] == Turn("assistant", f"one, {more}", (*ids, *more_ids) if whole else ())
+
+
 def test_an_answer_that_cannot_be_gone_on_with_stays_as_it_was(session: Session):
     session.ask("count")
     session.finished(finished("one, ", (1,), "cancelled"))
