@@ -119,7 +119,7 @@ def _machine(processor: Processor) -> Section:
             "physical_cores": psutil.cpu_count(logical=False),
             "logical_cores": psutil.cpu_count(),
             "memory_bytes": memory.total,
-            "available_bytes": room.free,
+            "available_bytes": max(0, room.free),
             "available_within": room.within or None,
             "swap_bytes": psutil.swap_memory().total,
         },
