@@ -265,6 +265,23 @@ def test_after_a_failure_nothing_is_tried_before_the_end(
     assert kept(history, session)[-1] == ("assistant", "1", (7, 8), "")
 
 
+def test_of_an_answer_whose_prompt_could_not_be_saved_nothing_is_tried_before_the_end(
+    session: Session, history: History, monkeypatch: pytest.MonkeyPatch
+):
+    talk(session, "one", "1")
+
+    def full(*_: object, **__: object) -> int:
+        raise HistoryError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(history, "add", full)
+        session.ask("two")
+    session.keep_so_far("so far")
+    assert session.trouble == "the disk is full"
+    session.finished(finished("2"))
+    assert [text for _, text, _, _ in kept(history, session)] == ["one", "1", "two", "2"]
+
+
 def test_where_nothing_can_be_saved_the_talk_goes_on(session: Session, history: History):
     talk(session, "one", "1")
     history.close()
