@@ -21,7 +21,7 @@ from .parsers import COMMANDS, PROG, chat_parser
 from .requests import AnswerOptions, LoadOptions
 from .settings import ChatSettings, SettingsFile, Value, all_settings, chat_settings, in_force
 from .settings_file import chosen_path, read_settings
-from .terminal import show, show_path, tell_failure, write_anything
+from .terminal import show, show_json_text, show_path, tell_failure, write_anything
 
 if TYPE_CHECKING:
     from .process import EngineProcess
@@ -208,7 +208,8 @@ def _config(words: Sequence[str]) -> int:
         show_path(path)
         return DONE
     _, values, file = _settled(parser, words)
-    show((as_json if options.json else as_toml)(all_settings(), values, file, Path.cwd()))
+    written = (as_json if options.json else as_toml)(all_settings(), values, file, Path.cwd())
+    (show_json_text if options.json else show)(written)
     for line in unknown_variables(all_settings(), os.environ):
         tell_failure(parser.prog, line)
     return DONE

@@ -31,7 +31,7 @@ from .self_test import Built, Decoded, Timed, Trying, try_llama
 from .settings import all_settings
 from .settings_file import chosen_path, read_settings
 from .sharing import versions, without_home
-from .terminal import json_text, show
+from .terminal import json_text, show, show_json_text
 from .trial import TrialFailed, told_by
 
 _SILENCE_S = 120.0
@@ -86,7 +86,7 @@ def doctor(named: str | None, threads: int, as_json: bool, surroundings: Surroun
             show(without_home("\n".join(_lines(section))))
     failures = [failure for section in sections for failure in section.failures]
     if as_json:
-        show(without_home(json_text(_as_json(sections), indent=2)))
+        show_json_text(without_home(json_text(_as_json(sections), indent=2)))
     else:
         show(f"{len(failures)} of these failed: see above" if failures else "all is well")
     return FAILED if failures else DONE
@@ -119,7 +119,7 @@ def _machine(processor: Processor) -> Section:
             "physical_cores": psutil.cpu_count(logical=False),
             "logical_cores": psutil.cpu_count(),
             "memory_bytes": memory.total,
-            "available_bytes": room.free,
+            "available_bytes": max(0, room.free),
             "available_within": room.within or None,
             "swap_bytes": psutil.swap_memory().total,
         },

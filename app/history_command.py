@@ -16,7 +16,7 @@ from .exporting import export_json, export_markdown
 from .history import TITLE_CELLS, Conversation, History, HistoryError, default_path
 from .history_search import HIT, HIT_END
 from .options import Parser
-from .terminal import one_line, show, tell, tell_failure
+from .terminal import one_line, show, show_json_text, tell, tell_failure
 
 _MOST_ROWS = 10_000
 
@@ -59,7 +59,7 @@ def _search(history: History, options: argparse.Namespace) -> None:
 def _export(history: History, options: argparse.Namespace) -> None:
     conversation = history.get(options.id)
     if options.json:
-        show(export_json(conversation, history.messages(options.id)))
+        show_json_text(export_json(conversation, history.messages(options.id)))
     else:
         show(export_markdown(conversation, history.branch(options.id)), end="")
 

@@ -7,12 +7,15 @@ import io
 import json
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 from traceback import TracebackException
 from typing import TextIO, cast
 
 from ..models.text import PrintableText, printable
+
+_NOT_ASCII = re.compile(r"[^\0-\x7f]")
 
 
 def tell(text: str, stream: TextIO | None = None) -> None:
@@ -53,8 +56,12 @@ def show(text: str, *, end: str = "\n") -> None:
 
 
 def show_path(path: Path) -> None:
-    """Print a path on stdout: into a file or a pipe with the bytes that it has, which may be no UTF-8."""
-    _write_all("surrogateescape")
+    """Print a path on stdout: into a file or a pipe with the bytes that it has, which may be no UTF-8.
+
+    A character that stdout's encoding lacks becomes a mark, as in any other result.
+    """
+    if _is_writable(str(path), "surrogateescape"):
+        _write_all("surrogateescape")
     show(str(path))
 
 
@@ -64,7 +71,14 @@ def show_json(value: object, *, indent: int | None = None) -> None:
     Raises:
         ValueError: A number in it is none that JSON has.
     """
-    show(json_text(value, indent=indent))
+    show_json_text(json_text(value, indent=indent))
+
+
+def show_json_text(text: str) -> None:
+    """Print JSON on stdout: in ASCII where stdout's encoding lacks a character of it: none is lost."""
+    if not _is_writable(text):
+        text = _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    show(text)
 
 
 def json_text(value: object, *, indent: int | None = None) -> str:
@@ -76,6 +90,15 @@ def json_text(value: object, *, indent: int | None = None) -> str:
 def write_anything() -> None:
     """Have stdout write a mark for what its encoding has no character for, and not fail."""
     _write_all("replace")
+
+
+def _is_writable(text: str, errors: str = "strict") -> bool:
+    """Whether stdout's encoding has all characters of the text."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8", errors)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _write_all(errors: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import suppress
+from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,12 +19,19 @@ def end_by_signals(app: SpecchatApp) -> None:
     loop = asyncio.get_running_loop()
 
     def leave(number: int) -> None:
-        for each in _SIGNALS:
-            loop.remove_signal_handler(each)
         app.incoming.keep_partial()
         app.exit(return_code=128 + number)
 
-    # Not everywhere can a loop be told of signals, nor in a thread that is not the main one.
-    with suppress(NotImplementedError, RuntimeError, ValueError):
+    # Not by the loop's own handlers: a loop that is busy would not come to them, and nothing end the process.
+    def heed(number: int, _frame: FrameType | None) -> None:
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_DFL)
+        try:
+            loop.call_soon_threadsafe(leave, number)
+        except RuntimeError:  # the loop has ended already
+            signal.raise_signal(number)
+
+    # In a thread that is not the main one there are no signals.
+    with suppress(ValueError):
         for number in _SIGNALS:
-            loop.add_signal_handler(number, leave, number)
+            signal.signal(number, heed)

@@ -187,10 +187,13 @@ class Session:
         if isinstance(stats := record.get("stats"), dict):
             # Its rates are those of what has come now; its tokens are all of the answer's.
             stats["completion_tokens"] = len(last.token_ids) + len(token_ids)
+        before = self._turn(last).token_ids
+        # Ids of a part alone would have the model read that part alone.
+        known = (before or not last.text) and (token_ids or not text)
         whole = replace(
             last,
             text=last.text + text,
-            token_ids=(*last.token_ids, *token_ids),
+            token_ids=(*before, *token_ids) if known else (),
             mark=mark,
             record={**last.record, **record},
         )

@@ -14,6 +14,7 @@ import pytest
 
 from specchat.app.deaths import REBUILD, how_it_died
 from specchat.app.doctor import Surroundings, doctor, what_it_means
+from specchat.app.memory_room import Room
 from specchat.app.places import folder_figures, users_places
 from specchat.app.processor import Processor, from_cpuinfo
 from specchat.app.self_test import Trying
@@ -132,6 +133,14 @@ def test_nobodys_home_is_shown(capsys: pytest.CaptureFixture[str]):
         text = examined(capsys, fakes.at_home, as_json=as_json, code=1)
         assert "~/models/secret.gguf is gone" in " ".join(text.split())
         assert str(Path.home()) not in text
+
+
+def test_where_a_limit_leaves_less_than_nothing_none_is_available(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("specchat.app.doctor.memory_room", lambda: Room(-5, "ulimit -v"))
+    machine = json.loads(examined(capsys, fakes.leaving, as_json=True, code=1))["machine"]
+    assert (machine["available_bytes"], machine["available_within"]) == (0, "ulimit -v")
 
 
 def test_a_settings_file_that_cannot_be_read_is_a_failure(

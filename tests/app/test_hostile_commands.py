@@ -20,7 +20,7 @@ from specchat.app.doctor import Surroundings, doctor
 from specchat.app.history import History, default_path
 from specchat.app.processor import Processor
 from specchat.app.sharing import without_home
-from specchat.app.terminal import json_text, show_path, tell_traceback, write_anything
+from specchat.app.terminal import json_text, show_json, show_path, tell_traceback, write_anything
 from specchat.tui import entry
 from tests.app.failing_self_tests import leaving
 from tests.app.hub_server import Hub
@@ -235,10 +235,27 @@ def test_a_path_comes_out_with_its_bytes(name: bytes):
 
 
 def test_what_an_encoding_has_no_character_for_does_not_end_a_command():
-    with piped("ascii") as pipe:
-        write_anything()
-        print("é中\ud800")
-        assert pipe() == b"???\n"
+    for printed in (print, show_path):
+        with piped("ascii") as pipe:
+            write_anything()
+            printed(Path("é中\ud800"))
+            assert pipe() == b"???\n"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_json_loses_nothing_where_an_encoding_has_no_character_for_it(encoding: str):
+    text = "é 中 👨\u200d👩"
+    with contextlib.closing(History(default_path())) as history:
+        history.add(history.begin(text), None, "user", text)
+    for words, place in ((("history", "export", "1", "--json"), "system"), (("config", "--json"), "answers")):
+        with piped(encoding) as pipe, pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SPECCHAT_SYSTEM", text)
+            main(words, None)  # type: ignore[arg-type]
+            told = json.loads(pipe().decode(encoding))[place]
+            assert text in (told, told["system"]["value"] if isinstance(told, dict) else "")
+    with piped(encoding) as pipe:
+        show_json({text: "\ud800"})
+        assert json.loads(pipe().decode(encoding)) == {text: "\ud800"}
 
 
 @settings(max_examples=20)

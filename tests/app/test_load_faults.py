@@ -12,8 +12,15 @@ import pytest
 from specchat.app.compare_events import Noted, Wanted
 from specchat.app.comparing import compare
 from specchat.app.events import Event, Failed, Loaded, LoadProgress
+from specchat.app.footprint import Machine, needed
+from specchat.app.loading import PairLoader
+from specchat.app.measuring import DraftFailed
+from specchat.app.memory_room import Room
+from specchat.app.processor import Processor
 from specchat.app.requests import AnswerOptions, LoadOptions
+from specchat.models.errors import LoadError
 from specchat.models.freed_memory import give_back_freed_memory
+from specchat.models.gguf_file import read_header
 from tests.app.test_engine import HELLO, Driven, options
 from tests.faulty import Faulty
 from tests.tiny_models import TinyPair
@@ -84,6 +91,23 @@ def test_where_the_text_so_far_is_drafted_from_that_goes_on_without_the_draft(
     assert isinstance(loaded, Loaded)
     assert loaded.state == "drafting"
     assert loaded.reason.startswith("the draft failed when it was first used")
+
+
+def test_a_draft_that_was_left_out_is_not_counted_as_memory_that_it_would_free(pair: LoadOptions):
+    processor = Processor("", frozenset())
+    headers = [read_header(name) for name in (pair.target, pair.draft) if name is not None]
+    free = needed(headers, pair, processor)[1].total
+    room = [1 << 40]
+    machine = Machine(lambda: processor, lambda: Room(room[0]))
+    loader = PairLoader(lambda _event: None, lambda: False, machine=machine)
+    loader.load(pair)
+    assert loader.leave_out_draft(DraftFailed("its passes cannot be timed")).draft is None
+    room[0] = free - 1
+    with pytest.raises(LoadError, match="Not enough memory"):
+        loader.load(pair)
+    room[0] = free
+    assert loader.load(pair).draft is not None
+    loader.close()
 
 
 @pytest.mark.parametrize("after", [FIRST_PASS, 1])

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
@@ -8,7 +9,7 @@ from specchat.models import quantizing
 from specchat.models.errors import LoadError
 from specchat.models.gguf_file import read_header
 from specchat.models.gguf_layout import read_layout
-from specchat.models.llama import Context, Model
+from specchat.models.llama import Context, Model, api
 from specchat.models.quantizing import FILE_TYPES, TENSOR_TYPES, quantize
 from tests.tiny_models import EXACT, write_tiny_model
 
@@ -77,11 +78,20 @@ def test_a_draft_is_the_same_however_little_the_quantizer_works_in(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     written: list[bytes] = []
+    sizes: list[int] = []
+    quantizer = api.llama_model_quantize
+
+    def watched(source: bytes, destination: bytes, parameters: Any) -> int:
+        sizes.append(parameters.contents.max_buf_size)
+        return quantizer(source, destination, parameters)
+
+    monkeypatch.setattr(api, "llama_model_quantize", watched)
     for size in (quantizing.BUFFERS, 5_000):
         monkeypatch.setattr(quantizing, "BUFFERS", size)
         quantize(source, tmp_path / "out.gguf", "Q4_0", without=(1,))
         written.append((tmp_path / "out.gguf").read_bytes())
     assert written[0] == written[1]
+    assert sizes == [128 << 20, 5_000]
 
 
 def test_a_file_that_cannot_be_requantized_says_why(tmp_path: Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -45,6 +46,47 @@ def until_something_is_kept(chat: pexpect.spawn, history: History) -> Message:
         if message is not None and message.role == "assistant":
             return message
     raise AssertionError("nothing of the answer was kept")
+
+
+BUSY = """
+import asyncio
+from specchat.tui.ending import end_by_signals
+
+async def work():
+    end_by_signals(None)
+    print("busy", flush=True)
+    while True:
+        pass
+
+asyncio.run(work())
+"""
+
+ENDED = """
+import asyncio, signal
+from specchat.tui.ending import end_by_signals
+
+async def work():
+    end_by_signals(None)
+
+asyncio.run(work())
+signal.raise_signal(signal.SIGTERM)
+"""
+
+
+def test_a_chat_that_does_not_come_to_it_is_ended_by_the_second_signal():
+    with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE) as chat:
+        assert chat.stdout is not None
+        assert chat.stdout.readline() == b"busy\n"
+        chat.terminate()
+        with pytest.raises(subprocess.TimeoutExpired):
+            chat.wait(0.3)
+        chat.terminate()
+        assert chat.wait(10) == -signal.SIGTERM
+
+
+def test_after_the_chat_a_signal_ends_the_process():
+    ended = subprocess.run([sys.executable, "-c", ENDED], stderr=subprocess.PIPE, timeout=10, check=False)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGTERM, b"")
 
 
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "hang up", "SIGKILL"])

@@ -137,6 +137,24 @@ def test_a_stopped_answer_is_gone_on_with(session: Session, history: History):
     assert (answer.text, answer.token_ids, answer.mark) == ("one, two", (1, 2), "")
 
 
+@pytest.mark.parametrize("ids", [(), (1, 2)])
+@pytest.mark.parametrize("more", ["", "two"])
+@pytest.mark.parametrize("more_ids", [(), (3, 4)])
+@pytest.mark.parametrize("same_target", [True, False])
+def test_an_answer_that_was_gone_on_with_has_the_ids_of_all_of_its_text_or_none(
+    session: Session, ids: tuple[int, ...], more: str, more_ids: tuple[int, ...], same_target: bool
+):
+    session.ask("count")
+    session.end_answer("one, ", ids, "stopped", session.made_with)
+    if not same_target:
+        session.loaded = LOADED.__class__(**{**vars(LOADED), "target": LOADED.draft})
+    session.go_on()
+    more_ids = more_ids if more else ()
+    session.end_answer(more, more_ids, "cut off", session.made_with)
+    whole = ids and same_target and (more_ids or not more)
+    assert session.turns[-1] == Turn("assistant", f"one, {more}", (*ids, *more_ids) if whole else ())
+
+
 def test_an_answer_that_cannot_be_gone_on_with_stays_as_it_was(session: Session):
     session.ask("count")
     session.finished(finished("one, ", (1,), "cancelled"))
@@ -245,6 +263,23 @@ def test_after_a_failure_nothing_is_tried_before_the_end(
     assert len(tried) == 1
     session.finished(finished("1"))
     assert kept(history, session)[-1] == ("assistant", "1", (7, 8), "")
+
+
+def test_of_an_answer_whose_prompt_could_not_be_saved_nothing_is_tried_before_the_end(
+    session: Session, history: History, monkeypatch: pytest.MonkeyPatch
+):
+    talk(session, "one", "1")
+
+    def full(*_: object, **__: object) -> int:
+        raise HistoryError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(history, "add", full)
+        session.ask("two")
+    session.keep_so_far("so far")
+    assert session.trouble == "the disk is full"
+    session.finished(finished("2"))
+    assert [text for _, text, _, _ in kept(history, session)] == ["one", "1", "two", "2"]
 
 
 def test_where_nothing_can_be_saved_the_talk_goes_on(session: Session, history: History):

@@ -24,7 +24,7 @@ from tests.tui.scripted_engine import ScriptedEngine, chat, ready, seen
 from tests.tui.test_screen_harmless import harmless_screen
 
 START, END = "\x1b[200~", "\x1b[201~"
-LEAVING = "\x1b" + "x" * 40 + "\r\x11\x03\x1b[A"
+LEAVING = "\0\x1b" + "x" * 40 + "\r\x11\x03\x1b[A"
 """What Textual's own parser would type: Enter, Ctrl+Q, Ctrl+C."""
 
 
@@ -72,6 +72,11 @@ def test_keys_are_what_textual_takes_them_for(data: str, keys: list[str], size: 
     came += parser.tick()
     named = [name for _, name in said(came)]
     assert [{"upper_e_acute": "é", "latin_small_letter_e_with_acute": "é"}.get(n, n) for n in named] == keys
+
+
+def test_a_key_that_begins_as_a_paste_does_may_come_slowly():
+    parser = TerminalParser()
+    assert said([*parser.feed("\x1b[2"), *parser.tick(), *parser.feed("~")]) == [("key", "insert")]
 
 
 class _Reading(TerminalDriver):
