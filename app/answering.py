@@ -231,6 +231,7 @@ class _Telling:
         text = "".join(self._text)
         cut = len(text) if self._stops.found else self._decoded
         token_ids = tuple(token for token, end in self._tokens if end <= cut)
+        covered = max((end for _, end in self._tokens if end <= cut), default=0)
         stats = self._tally.stats(self._baseline.tokens_per_second)
         self._emit(
             Finished(
@@ -243,5 +244,6 @@ class _Telling:
                 context_used=len(self._context.tokens),
                 context_size=self._context.size,
                 in_thought=self._prompt.in_thought,
+                ids_are_text=covered == cut,
             )
         )

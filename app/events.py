@@ -135,6 +135,8 @@ class Finished:
     context_size: int
     in_thought: bool = False
     """Whether the text began inside a thought, whose opening tag was the end of the prompt."""
+    ids_are_text: bool = True
+    """Whether the ids are those of all of the text: a stop text may begin inside of a token's."""
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,8 @@ class Session:
     def finished(self, event: Finished) -> bool:
         """Keep a finished answer; say whether there was one."""
         mark = STOPPED.get(event.reason, "")
-        return self.end_answer(event.text, event.token_ids, mark, self.record(event))
+        token_ids = event.token_ids if event.ids_are_text else ()
+        return self.end_answer(event.text, token_ids, mark, self.record(event))
 
     def record(self, event: Finished) -> dict[str, Any]:
         """What is kept of how an answer was made: the pair, the settings, the figures."""

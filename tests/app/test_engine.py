@@ -20,6 +20,7 @@ from specchat.app.events import (
     Progress,
 )
 from specchat.app.requests import AnswerOptions, Drafting, LoadOptions, Turn
+from specchat.models.text import TextDecoder
 from tests.tiny_models import CHATML, TinyPair, write_tiny_model
 
 GREEDY = Sampling(temperature=0.0)
@@ -327,6 +328,25 @@ def test_a_text_that_ends_answers_is_not_shown_and_ends_it(driven: Driven):
     assert len(stopped.token_ids) == stopped.stats.completion_tokens
     spelled = b"".join(map(pair.target.model.piece, stopped.token_ids)).decode("utf-8", "replace")
     assert stopped.text.startswith(spelled.rstrip("\ufffd"))
+
+
+def test_ids_are_not_those_of_the_text_where_its_end_is_inside_of_a_token(driven: Driven):
+    asked = options(400, sampling=Sampling(temperature=1.5, top_k=0, top_p=1.0, min_p=0.0, seed=3))
+    whole = driven.ask(HELLO, asked)
+    pair = driven.engine.pair
+    assert pair is not None
+    assert whole.ids_are_text
+    # A byte that begins a character and is none gives two characters together with the next one.
+    decoder, text, inside = TextDecoder(), "", []
+    for token in whole.token_ids:
+        piece = decoder.decode(pair.target.model.piece(token))
+        inside += [len(text) + 1] * (len(piece) == 2)
+        text += piece
+    place = next(place for place in inside if text.index(text[place : place + 3]) == place)
+    pair.template = replace(pair.template, stops=(text[place : place + 3],))
+    stopped = driven.ask(HELLO, asked)
+    assert stopped.text == text[:place]
+    assert not stopped.ids_are_text
 
 
 def test_a_draft_with_more_tokens_than_its_target_never_proposes_them(tiny_pair: TinyPair, tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,12 @@ def test_every_ask_carries_the_whole_conversation(history: History):
         Turn("assistant", "1", (7, 8)),
         Turn("user", "two"),
     )
+
+
+def test_ids_that_are_not_those_of_all_of_the_text_are_not_kept(session: Session):
+    session.ask("one")
+    session.finished(replace(finished("1!"), ids_are_text=False))
+    assert session.ask("two").turns[1] == Turn("assistant", "1!")
 
 
 def test_ids_of_another_target_mean_nothing_to_this_one(session: Session):
