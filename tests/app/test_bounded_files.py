@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import threading
 import tracemalloc
@@ -11,36 +12,45 @@ import pytest
 
 from specchat.app.bounded_files import read_bounded
 from specchat.app.compare_prompts import PromptsError, read_prompts
+from specchat.app.option_values import load_options
+from specchat.app.options import Parser
 from specchat.app.settings import SettingsError, all_settings
 from specchat.app.settings_file import read_settings
 
 
-@pytest.fixture(params=["a device", "a file as long as a model"])
-def endless(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    if request.param == "a device":
-        return Path("/dev/zero")
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A file that is much too long; a device goes on for ever, and so would a test that reads one whole."""
     path = tmp_path / "model.gguf"
     path.touch()
-    os.truncate(path, 2_000_000_000)  # a hole, which takes no room on the disk
+    os.truncate(path, 400_000_000)  # a hole, which takes no room on the disk
     return path
 
 
-def test_what_has_no_end_is_refused_with_little_memory(endless: Path):
+def template_of(path: Path) -> None:
+    parser = Parser(prog="specchat")
+    load_options(parser, argparse.Namespace(chat_template=str(path)))
+
+
+def test_what_is_named_by_mistake_is_refused_with_little_memory(model: Path):
     tracemalloc.start()
     try:
         with pytest.raises(OSError, match="more than 16,777,216 characters"):
-            read_bounded(endless)
+            read_bounded(model)
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert most < 150_000_000
 
 
-def test_settings_and_prompts_say_what_is_too_long(endless: Path):
+def test_settings_prompts_and_templates_say_what_is_too_long(model: Path, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SettingsError, match="cannot be read: it has more than"):
-        read_settings(endless, all_settings())
+        read_settings(model, all_settings())
     with pytest.raises(PromptsError, match="could not be read: it has more than"):
-        read_prompts(endless)
+        read_prompts(model)
+    with pytest.raises(SystemExit):
+        template_of(model)
+    assert "could not be read: " in capsys.readouterr().err
 
 
 def test_a_pipe_and_other_systems_line_ends_are_read(tmp_path: Path):

@@ -228,8 +228,6 @@ def test_a_pair_that_cannot_work_is_one_line_and_exit_code_two(tiny_pair: TinyPa
         ["run", "-m", "x.gguf", "-p", "hi", "--repeat-penalty", "1e300"],
         ["run", "-m", "x.gguf", "-p", "hi", "--log-file", "/dev/null/log"],
         ["run", "-m", "x.gguf", "-p", "hi", "--chat-template", os.devnull],
-        ["run", "-m", "x.gguf", "-p", "hi", "--chat-template", "/dev/zero"],
-        ["run", "-m", "x.gguf", "-p", "hi", "--config", "/dev/zero"],
         ["--targets"],
         ["model.gguf"],
         ["chat"],
