@@ -11,6 +11,7 @@ from typing import Any, cast
 from ..models.errors import SpecchatError
 from ..models.gguf_layout import shown
 from ..models.text import printable
+from .bounded_files import read_bounded
 
 Prompts = Mapping[str, Sequence[str]]
 """Prompts by their kind."""
@@ -63,7 +64,7 @@ def read_prompts(path: Path) -> Prompts:
         PromptsError: there is no such file, or it holds no prompts.
     """
     try:
-        text = path.expanduser().read_text(encoding="utf-8-sig")
+        text = read_bounded(path.expanduser())
     except (OSError, UnicodeDecodeError, RuntimeError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise PromptsError(f"the prompts {shown(path)} could not be read: {reason}") from None

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from ..models.built_in_templates import BUILT_IN_TEMPLATES
+from .bounded_files import read_bounded
 from .decoding.settings import Sampling
 from .options import Parser
 from .private_files import open_to_append
@@ -18,7 +19,7 @@ def load_options(parser: Parser, options: argparse.Namespace) -> LoadOptions:
     template = options.chat_template
     if template is not None and template not in BUILT_IN_TEMPLATES:
         try:
-            template = Path(options.chat_template).expanduser().read_text(encoding="utf-8")
+            template = read_bounded(Path(options.chat_template).expanduser(), encoding="utf-8")
             if not template.strip():
                 parser.error(f"the chat template {options.chat_template} is empty")
         except (OSError, UnicodeDecodeError, RuntimeError) as error:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import platformdirs
 
 from . import toml_text
+from .bounded_files import read_bounded
 from .settings import PRESET_TABLES, TABLES, Preset, Setting, SettingsError, SettingsFile, expanded
 
 _KEYS, _PRESETS = "keys", "presets"
@@ -103,7 +104,7 @@ def _tables_of(path: Path, *, may_lack: bool) -> dict[str, Any]:
     """
     name = toml_text.printable(path)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_bounded(path)
         # Only here: most have no settings file, and pay nothing for it.
         parser = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
         return cast("dict[str, Any]", parser.loads(text))

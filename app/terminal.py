@@ -16,6 +16,7 @@ from typing import TextIO, cast
 from ..models.text import PrintableText, printable
 
 _NOT_ASCII = re.compile(r"[^\0-\x7f]")
+_USUAL_COLUMNS, _END_OF_STATUS = 80, 16
 
 
 def tell(text: str, stream: TextIO | None = None) -> None:
@@ -40,7 +41,24 @@ def one_line(text: str) -> str:
 
 def status(text: str) -> None:
     """Show on stderr, a terminal, a line that the next one replaces."""
-    print(f"\r\x1b[K{one_line(text)}", end="", file=sys.stderr, flush=True)
+    print(f"\r\x1b[K{_fitted(one_line(text), _columns() - 1)}", end="", file=sys.stderr, flush=True)
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL_COLUMNS
+    except (OSError, ValueError):
+        return _USUAL_COLUMNS
+
+
+def _fitted(line: str, cells: int) -> str:
+    """The line in so many cells, its end kept: what goes over two rows cannot be replaced."""
+    from rich.cells import cell_len, set_cell_size  # only here: most commands show no such line
+
+    if cell_len(line) <= cells:
+        return line
+    end = line[-_END_OF_STATUS:]
+    return f"{set_cell_size(line, max(0, cells - 1 - cell_len(end)))}…{end}"
 
 
 def mend_terminal() -> None:

@@ -7,6 +7,7 @@ import errno
 import mmap
 import stat
 import struct
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -34,6 +35,10 @@ _MOST_STRINGS = 4_194_304
 _MOST_TENSORS = 131_072
 _LONGEST_TEXT = 16_777_216
 _MOST_DIMENSIONS = 4
+_MOST_KEPT = 67_108_864
+"""Bytes of memory for all keys, names, texts, tokens and lists of one file together."""
+_KEPT_OF_A_TOKEN = 48
+"""Bytes of memory for a token beside its own; for a number in a list a little less."""
 
 _LONGEST_LIST = 1024
 """Of lists of numbers those are kept that may have one for each layer."""
@@ -130,6 +135,7 @@ class _Walk:
         self.data = data
         self.size = min(size, len(data))
         self.at = 0
+        self.charged = 0
         self.lengths: dict[str, int] = {}
         self.types: dict[str, int] = {}
 
@@ -193,6 +199,7 @@ class _Walk:
         start = self.at
         self.skip(count * width)
         if count <= _LONGEST_LIST and kind not in _FRACTIONS:
+            self.charge(count * _KEPT_OF_A_TOKEN)
             form = f"<{count}{_SCALARS[kind].format[-1]}"
             return tuple(int(number) for number in struct.unpack_from(form, self.data, start))
         return None
@@ -200,6 +207,9 @@ class _Walk:
     def strings(self, count: int, keep: bool) -> tuple[bytes, ...] | None:
         # The one loop that runs hundreds of thousands of times, so it works on locals only.
         data, at, size, unpack = self.data, self.at, self.size, _U64.unpack_from
+        if keep:
+            self.charge(count * _KEPT_OF_A_TOKEN)
+            size = min(size, at + _MOST_KEPT)
         last = size - _U64.size
         texts: list[bytes] = []
         for _ in range(count):
@@ -207,10 +217,12 @@ class _Walk:
                 raise self.cut_off()
             start = at + 8
             at = start + unpack(data, at)[0]
+            if at > size:
+                raise self.cut_off()
             if keep:
                 texts.append(data[start:at])
-        if at > size:
-            raise self.cut_off()
+        if keep:
+            self.charge(at - self.at)
         self.at = at
         return tuple(texts) if keep else None
 
@@ -233,7 +245,14 @@ class _Walk:
         if length > _LONGEST_TEXT or start + length > self.size:
             raise self.cut_off()
         self.at = start + length
-        return self.data[start : self.at].decode("utf-8", "replace")
+        text = self.data[start : self.at].decode("utf-8", "replace")
+        self.charge(sys.getsizeof(text))
+        return text
+
+    def charge(self, size: int) -> None:
+        self.charged += size
+        if self.charged > _MOST_KEPT:
+            raise damaged(self.path, f"what it says before its weights takes more than {_MOST_KEPT:,} bytes")
 
     def number(self, form: struct.Struct) -> bool | int | float:
         start = self.at

@@ -25,6 +25,7 @@ from specchat.app.requests import AnswerOptions
 from specchat.app.settings import all_settings
 from specchat.app.settings_file import read_presets
 from specchat.models.errors import SpecchatError
+from specchat.tui.ending import save_the_rest
 from specchat.tui.session import Session
 from tests.full_disk import full_disk
 from tests.tiny_models import write_tiny_model
@@ -155,6 +156,24 @@ def test_a_conversation_that_could_not_be_begun_is_kept_whole_once_there_is_room
     assert session.conversation is not None
     assert [each.text for each in history.branch(session.conversation)] == ["one", "1", "two"]
     assert history.get(session.conversation).system == "be brief"
+    history.close()
+
+
+def test_a_chat_that_ends_saves_what_it_can_and_says_what_it_cannot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    history = History(tmp_path / "history.db")
+    session = Session(AnswerOptions(), None, history)
+    talk(session, "one", "1")
+    with full_disk(1024):
+        talk(session, "two", "2")
+        save_the_rest(session)
+    said = capsys.readouterr().err
+    assert said.startswith("specchat: 2 messages of this conversation could not be saved: the history ")
+    assert said.count("\n") == 1
+    save_the_rest(session)
+    assert capsys.readouterr().err == ""
+    assert [each.text for each in history.branch(session.conversation or 0)] == ["one", "1", "two", "2"]
     history.close()
 
 

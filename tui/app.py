@@ -33,7 +33,7 @@ from .commands.talk import open_conversation
 from .completion import completions
 from .crashing import tell_of_crash, with_report
 from .direct_drawing import DirectCompositor
-from .ending import end_by_signals
+from .ending import end_by_signals, save_the_rest
 from .engine_client import EngineClient, Listener
 from .harmless import HarmlessLines
 from .incoming import Incoming
@@ -387,6 +387,7 @@ def run_chat(
             return FAILED
     finally:
         app.incoming.keep_so_far()
+        save_the_rest(app.session)
         if app.fetching is not None:
             app.fetching.set()
         engine.close()

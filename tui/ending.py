@@ -1,4 +1,4 @@
-"""The signals that end a chat whose terminal is closed or whose machine goes down: what was said is saved."""
+"""How a chat ends, by the user or by a signal to its process: what was said is saved, or said not to be."""
 
 from __future__ import annotations
 
@@ -8,10 +8,20 @@ from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from ..app.terminal import tell_failure
+from .session import Session
+
 if TYPE_CHECKING:
     from .app import SpecchatApp
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+def save_the_rest(session: Session) -> None:
+    """Save what could not be saved before; what still cannot is said where the next command is typed."""
+    if count := session.save_the_rest():
+        messages = "1 message" if count == 1 else f"{count} messages"
+        tell_failure("specchat", f"{messages} of this conversation could not be saved: {session.trouble}")
 
 
 def end_by_signals(app: SpecchatApp) -> None:

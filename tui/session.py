@@ -307,6 +307,12 @@ class Session:
         if (conversation := self.conversation) is not None:
             self._saved(lambda: self.history.set_system(conversation, text))
 
+    def save_the_rest(self) -> int:
+        """Try once more to save what could not be; how many messages still are not saved."""
+        if any(message.id < 0 for message in self.messages):
+            self._catch_up()
+        return sum(message.id < 0 for message in self.messages)
+
     def _add(
         self,
         role: Literal["user", "assistant"],

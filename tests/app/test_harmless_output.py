@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
+from rich.cells import cell_len
 
 from specchat.app import terminal
 from specchat.app.cli import main
@@ -53,6 +54,15 @@ def test_whatever_is_printed_is_harmless_to_a_terminal(text: str):
         with pytest.raises(SystemExit):
             Parser(prog="specchat").error(text)
         assert is_harmless(err.getvalue(), STATUS)
+
+
+@given(hostile_text())
+def test_a_line_that_is_to_be_replaced_fits_one_row_and_keeps_its_end(text: str):
+    with screens() as (_, err):
+        terminal.status(f"loading {text * 9}: 14%")
+        line = err.getvalue().removeprefix("\r\x1b[K")
+    assert cell_len(line) < 80
+    assert line.endswith(": 14%")
 
 
 @given(hostile_text())

@@ -6,6 +6,7 @@ import os
 import struct
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import psutil
@@ -167,6 +168,86 @@ def test_hostile_lengths_are_refused_at_once(tmp_path: Path, parts: tuple[bytes,
     started = time.process_time()
     refusal(path)
     assert time.process_time() - started < 0.5
+
+
+_GIB, _LONGEST = 1 << 30, 1 << 24
+
+
+def _distinct(number: int, length: int) -> list[bytes | int]:
+    """The length of a text and its first bytes, then as many zeros as it has more."""
+    return [struct.pack("<QI", length, number), length - 4]
+
+
+@pytest.mark.parametrize(
+    ("counts", "parts"),
+    [
+        ({}, [text(b"tokenizer.ggml.tokens"), struct.pack("<IIQQ", 9, 8, 1, 5 * _GIB)]),
+        (
+            {},
+            [
+                text(b"tokenizer.ggml.tokens"),
+                struct.pack("<IIQ", 9, 8, 500),
+                *(part for number in range(500) for part in _distinct(number, _LONGEST)),
+            ],
+        ),
+        ({}, [text(b"tokenizer.ggml.tokens"), struct.pack("<IIQ", 9, 8, 4_000_000)]),
+        (
+            {"keys": 500},
+            [
+                part
+                for number in range(500)
+                for part in (text(b"%d" % number), struct.pack("<IQ", 8, _LONGEST), _LONGEST)
+            ],
+        ),
+        (
+            {"keys": 500},
+            [
+                part
+                for number in range(500)
+                for part in (*_distinct(number, _LONGEST), struct.pack("<II", 4, 1))
+            ],
+        ),
+        (
+            {"keys": 6_000},
+            [
+                part
+                for number in range(6_000)
+                for part in (text(b"%d" % number), struct.pack("<IIQ", 9, 11, 1024), 8192)
+            ],
+        ),
+        (
+            {"keys": 0, "tensors": 500},
+            [
+                part
+                for number in range(500)
+                for part in (*_distinct(number, _LONGEST), struct.pack("<IQIQ", 1, 32, 0, 0))
+            ],
+        ),
+    ],
+    ids=["one token", "long tokens", "many tokens", "texts", "names of keys", "lists", "names of tensors"],
+)
+def test_a_header_of_gigabytes_is_damage_and_takes_little_memory(
+    tmp_path: Path, counts: dict[str, int], parts: list[bytes | int]
+):
+    path = raw_gguf(tmp_path / "m.gguf", **counts)
+    with path.open("r+b") as file:
+        file.seek(0, os.SEEK_END)
+        for part in parts:
+            if isinstance(part, int):
+                file.seek(part, os.SEEK_CUR)  # a hole, which takes no room on the disk
+            else:
+                file.write(part)
+        file.truncate(20 * _GIB)
+
+    tracemalloc.start()
+    try:
+        message = refusal(path)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert message.endswith("download it again")
+    assert most < 150_000_000
 
 
 @pytest.mark.parametrize("counts", [{"keys": 1 << 60}, {"tensors": 1 << 60}, {"tensors": 100, "keys": 0}])

@@ -263,6 +263,40 @@ def test_a_template_that_cannot_be_used_says_why_and_what_to_use_instead(source:
     assert str(caught.value).endswith(OFFER)
 
 
+LONG = "secret " + " ".join(f"word{number}" for number in range(100, 200))
+SPACELESS = "secret" + "".join(chr(0x4E00 + number) for number in range(500))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{% if m.content | length < 100 %}{{ m.content }}{% endif %}",
+        "{{ m.content[:60] }}",
+        "{% if 'secret' not in m.content %}{{ m.content }}{% endif %}",
+    ],
+)
+@pytest.mark.parametrize("said", [LONG, SPACELESS])
+def test_a_template_that_leaves_out_only_some_texts_says_so_when_it_meets_one(content: str, said: str):
+    used = ChatTemplate.from_model("{% for m in messages %}" + content + "{% endfor %}", "", "", ())
+    with pytest.raises(TemplateError) as caught:
+        used.render((("user", "Hello"), ("assistant", "Hello."), ("user", said)))
+    assert str(caught.value) == f"the chat template leaves out what the user says; {OFFER}"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{{ m.content | trim }}", "  \n two words\n"),
+        ("{{ m.content | replace('<|im_end|>', '') }}", "What does <|im_end|> mean? " + LONG),
+        ("{{ m.content | replace('\n', ' ') }}", "one\ntwo\n\nthree"),
+        ("{{ m.content }}", ""),
+    ],
+)
+def test_a_template_may_trim_a_text_and_change_a_few_words_of_it(content: str, said: str):
+    used = ChatTemplate.from_model("{% for m in messages %}" + content + "{% endfor %}", "", "", ())
+    used.render((("user", said),))
+
+
 def test_chatml_can_be_named_and_ends_answers_where_the_model_has_no_token_for_it():
     known = ChatTemplate.from_model("chatml", "", "", ("<|im_start|>", "<|im_end|>"))
     unknown = ChatTemplate.from_model("chatml", "", "", ())
