@@ -9,7 +9,7 @@ from functools import cache
 from itertools import count
 from typing import Protocol
 
-from ..models.errors import ContextFullError
+from ..models.errors import ContextFullError, TemplateError
 from ..models.template import Message
 from .requests import Turn
 from .thinking import opens_thought, split
@@ -120,7 +120,10 @@ def _places(
         if turn.token_ids and words:
             indent = message.text[: -len(words)]
             marked[index], said[index] = message._replace(text=indent + mark + words), words
-    first, *pieces = template.render(marked).split(mark)
+    try:
+        first, *pieces = template.render(marked).split(mark)
+    except TemplateError:
+        return places
     if len(pieces) != len(said) or first + "".join(pieces) != whole:
         return places
     at = len(first)

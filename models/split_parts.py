@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from .errors import ModelFileError
@@ -31,7 +32,7 @@ def read_further_parts(first: Layout, keys: Keys) -> list[Layout]:
     for number, path in enumerate(paths, start=1):
         part = read_layout(path)
         _refuse_other_part(first, part, number, len(paths) + 1)
-        parts.append(part)
+        parts.append(replace(part, values={}, types={}))  # nothing more is wanted of what it says
     if parts:
         _refuse_other_tensors([first, *parts])
     return parts

@@ -20,6 +20,7 @@ _INSTEAD = (
 )
 _SAID = "Is this heard?"
 """What a template is tried with."""
+_FORGETS = "The chat template leaves out what was said before the last question; the model will not know it."
 _LEFT_OUT = f"the chat template leaves out what the user says; {_INSTEAD}"
 
 _PIECE = re.compile(r"\S{1,20}")
@@ -93,10 +94,12 @@ class ChatTemplate:
             raise TemplateError(f"{error}; {_INSTEAD}") from None
         template = ChatTemplate(source, bos, eos, note, stops, program, _folds_system=False)
         template._try_out()
-        if template._takes_system():
-            return template
-        folded = "The chat template takes no system message; its text goes before the first user message."
-        return ChatTemplate(source, bos, eos, note or folded, stops, program, _folds_system=True)
+        folds = not template._takes_system()
+        if folds and note is None:
+            note = "The chat template takes no system message; its text goes before the first user message."
+        if not template._remembers():
+            note = " ".join(filter(None, (note, _FORGETS)))
+        return ChatTemplate(source, bos, eos, note, stops, program, folds)
 
     def render(self, messages: Messages, add_generation_prompt: bool = True) -> str:
         """The prompt for these messages; with `add_generation_prompt` it ends where the answer begins.
@@ -143,6 +146,12 @@ class ChatTemplate:
             written.append(self._written((("user", "Hello"), ("assistant", "Hello."), ("user", _SAID))))
         if not all(_SAID in text for text in written):
             raise TemplateError(_LEFT_OUT)
+
+    def _remembers(self) -> bool:
+        try:
+            return _SAID in self._written((("user", _SAID), ("assistant", "Hello."), ("user", "Hello")))
+        except TemplateError:
+            return True  # it says itself that it takes no second question
 
     def _takes_system(self) -> bool:
         try:

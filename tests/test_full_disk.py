@@ -169,7 +169,7 @@ def test_a_chat_that_ends_saves_what_it_can_and_says_what_it_cannot(
         talk(session, "two", "2")
         save_the_rest(session)
     said = capsys.readouterr().err
-    assert said.startswith("specchat: 2 messages of this conversation could not be saved: the history ")
+    assert said.startswith("specchat: 2 messages could not be saved: the history ")
     assert said.count("\n") == 1
     save_the_rest(session)
     assert capsys.readouterr().err == ""

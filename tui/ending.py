@@ -21,7 +21,7 @@ def save_the_rest(session: Session) -> None:
     """Save what could not be saved before; what still cannot is said where the next command is typed."""
     if count := session.save_the_rest():
         messages = "1 message" if count == 1 else f"{count} messages"
-        tell_failure("specchat", f"{messages} of this conversation could not be saved: {session.trouble}")
+        tell_failure("specchat", f"{messages} could not be saved: {session.trouble}")
 
 
 def end_by_signals(app: SpecchatApp) -> None:

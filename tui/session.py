@@ -33,6 +33,15 @@ class ReadPrompt:
     record: dict[str, Any]
 
 
+@dataclass
+class _Left:
+    """A branch that is not in view any more and not saved to its end."""
+
+    conversation: int | None
+    system: str
+    messages: list[Message]
+
+
 class Session:
     """What has been said, what the next answer is made with, and what the engine is doing.
 
@@ -75,6 +84,8 @@ class Session:
         """Whether that can be written; each try may wait for the file."""
         self._shorter: dict[int, int] = {}
         """What the history has a shorter text of than the messages of these ids, which could not be saved."""
+        self._left: list[_Left] = []
+        """Conversations that were left before all of them could be saved."""
         self._fork: int | None = None
         """The oldest of the versions among which the last step was made."""
 
@@ -242,6 +253,7 @@ class Session:
 
     def clear(self) -> None:
         """Begin another conversation; the one that was is kept."""
+        self._leave()
         self.messages.clear()
         self.conversation = None
         self.editing = None
@@ -255,6 +267,7 @@ class Session:
         """
         found = self.history.get(conversation)
         messages = self.history.branch(conversation, head)
+        self._leave()
         self.conversation, self.messages = conversation, messages
         self.system = found.system
         self.editing = None
@@ -309,9 +322,14 @@ class Session:
 
     def save_the_rest(self) -> int:
         """Try once more to save what could not be; how many messages still are not saved."""
-        if any(message.id < 0 for message in self.messages):
+        if self._left or _unsaved(self.messages):
             self._catch_up()
-        return sum(message.id < 0 for message in self.messages)
+        return _unsaved(self.messages) + sum(_unsaved(talk.messages) for talk in self._left)
+
+    def _leave(self) -> None:
+        """Set aside what of the conversation in view is not saved, to be saved when it can be."""
+        if _unsaved(self.messages):
+            self._left.append(_Left(self.conversation, self.system, list(self.messages)))
 
     def _add(
         self,
@@ -333,19 +351,27 @@ class Session:
         self._catch_up()
 
     def _catch_up(self) -> None:
-        """Save what is in view and could not be saved before, up to the first that still cannot be."""
-        if self.conversation is None:
-            self.conversation = self._saved(lambda: self.history.begin(self.system))
-        conversation, parent = self.conversation, None
+        """Save what could not be saved before, in view or left."""
+        self.conversation = self._write(self.conversation, self.system, self.messages)
+        trouble = self.trouble
+        for talk in self._left if not trouble else ():
+            talk.conversation = self._write(talk.conversation, talk.system, talk.messages)
+        self._left = [talk for talk in self._left if _unsaved(talk.messages)]
+        self.trouble = trouble
+
+    def _write(self, conversation: int | None, system: str, messages: list[Message]) -> int | None:
+        """Save these messages up to the first that cannot be; returns where they are."""
         if conversation is None:
-            return
-        for place, message in enumerate(self.messages):
-            if message.id < 0:
+            conversation = self._saved(lambda: self.history.begin(system))
+        parent: int | None = None
+        for place, message in enumerate(messages if conversation is not None else ()):
+            if message.id < 0 and conversation is not None:
                 saved = self._saved(partial(self._keep, conversation, parent, message))
                 if saved is None:
-                    return
-                self.messages[place] = replace(message, id=saved, parent=parent)
-            parent = self.messages[place].id
+                    break
+                messages[place] = replace(message, id=saved, parent=parent)
+            parent = messages[place].id
+        return conversation
 
     def _keep(self, conversation: int, parent: int | None, message: Message) -> int:
         row = self._shorter.get(message.id)
@@ -366,3 +392,7 @@ class Session:
             return None
         self.trouble = ""
         return result
+
+
+def _unsaved(messages: list[Message]) -> int:
+    return sum(message.id < 0 for message in messages)

@@ -163,6 +163,7 @@ def test_what_stands_like_a_mark_in_a_conversation_is_no_mark():
         "message['content'] if message['content'] | length < 14 else 'long'",
         "message['content'] ~ message['content']",
         "message['content'] | replace('x', '')",
+        "message['content'] if 'x' not in message['content'] else raise_exception('no x')",
     ],
 )
 def test_of_a_template_that_marks_disturb_the_prompt_is_what_it_renders(content: str):

@@ -285,3 +285,23 @@ def test_a_thought_stays_with_its_message_where_the_system_text_is_moved():
     talk = (("system", "Be brief."), ("user", "Hi"), Message("assistant", "Ho", "hm"))
 
     assert template(source).render(talk) == "user Be brief.\n\nHi \nassistant Ho hm\n"
+
+
+SYSTEM = "{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}"
+
+
+@pytest.mark.parametrize("system", ["", SYSTEM])
+def test_a_template_that_forgets_what_was_said_before_says_so(system: str):
+    forgetting = ChatTemplate.from_model(f"{system}{{{{ messages[-1].content }}}}", "", "", ())
+    assert forgetting.note is not None
+    assert "leaves out what was said before the last question" in forgetting.note
+    assert ("takes no system message" in forgetting.note) == (not system)
+
+
+def test_a_template_that_takes_no_second_question_is_not_told_to_forget():
+    once = ChatTemplate.from_model(
+        "{% if messages | length > 2 %}{{ raise_exception('one question') }}{% endif %}"
+        "{% for message in messages %}{{ message.content }}{% endfor %}",
+        *("", "", ()),
+    )
+    assert once.note is None

@@ -253,6 +253,35 @@ def test_an_answer_that_could_not_be_saved_to_its_end_is_saved_whole_with_the_ne
     assert kept(history, session) == [("user", "one", (), ""), whole, ("user", "two", (), "")]
 
 
+@pytest.mark.parametrize("opens", [False, True])
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_conversation_that_was_left_unsaved_is_saved_with_what_can_be_next(
+    session: Session, history: History, monkeypatch: pytest.MonkeyPatch, opens: bool, begun: bool
+):
+    def full(*_: object, **__: object) -> int:
+        raise HistoryError("the disk is full")
+
+    talk(session, "before", "0")
+    other = session.conversation
+    assert other is not None
+    session.clear()
+    if begun:
+        talk(session, "one", "1")
+    with monkeypatch.context() as patch:
+        for change in ("begin", "add", "extend"):
+            patch.setattr(history, change, full)
+        talk(session, "two", "2")
+        _ = session.open(other) if opens else session.clear()
+        assert session.save_the_rest() == 2
+    talk(session, "three", "3")
+    assert not session.trouble
+    assert session.save_the_rest() == 0
+    texts = {tuple(message.text for message in history.branch(each.id)) for each in history.conversations()}
+    left = ("one", "1", "two", "2") if begun else ("two", "2")
+    others = {("before", "0", "three", "3")} if opens else {("before", "0"), ("three", "3")}
+    assert texts == {left, *others}
+
+
 def test_after_a_failure_nothing_is_tried_before_the_end(
     session: Session, history: History, monkeypatch: pytest.MonkeyPatch
 ):
