@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from specchat.models.gguf_file import read_header
 from tests.models.examining import examine
-from tests.models.hostile_headers import bases_of, case, header_bytes
+from tests.models.header_bytes import bases_of, header_bytes
+from tests.models.hostile_headers import case
 from tests.models.loading_process import loading_process
 from tests.models.sound_files import split_over, write_sound_files
 

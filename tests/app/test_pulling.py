@@ -16,7 +16,7 @@ from specchat.models.locate import locate_model
 from specchat.models.repository import parse_name
 from tests.app.hub_server import COMMIT, CONTENT, Hub
 from tests.models.gguf_writing import write_gguf
-from tests.models.hostile_headers import header_bytes, parse
+from tests.models.header_bytes import header_bytes, parse
 from tests.models.sound_files import split_over
 
 REPOSITORY = "makers/tiny-GGUF"

@@ -1,4 +1,4 @@
-"""Damaged and hostile GGUF headers, made by structure: a small model of a file, and what can be done to it.
+"""Damaged and hostile GGUF headers: what can be done to a file, in words and in bytes.
 
 A case is a function of its seed alone, so that a failure is made again from the number that it prints.
 """
@@ -6,190 +6,12 @@ A case is a function of its seed alone, so that a failure is made again from the
 from __future__ import annotations
 
 import random
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from math import prod
-from pathlib import Path
 
-from gguf.constants import GGML_QUANT_SIZES
+from tests.models.header_bytes import ALL, ARRAY, FORMS, STRING, Header, Key, Scalar, header_bytes
 
-STRING, ARRAY = 8, 9
-_FORMS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "B", 10: "Q", 11: "q", 12: "d"}
-_WIDTHS = {kind: struct.calcsize(form) for kind, form in _FORMS.items()}
-_WHOLE = tuple(kind for kind in _FORMS if kind not in (6, 12))
-_BLOCKS = {int(kind): block for kind, block in GGML_QUANT_SIZES.items()}
-_LARGEST_DATA = 1 << 20
-_ALL = 1 << 64
-
-Scalar = int | float | bytes
-
-
-@dataclass(frozen=True)
-class Key:
-    """One key and its value; the lengths and counts it claims may be lies."""
-
-    name: bytes
-    kind: int
-    value: Scalar | tuple[Scalar, ...]
-    element: int = 4
-    claimed_count: int | None = None
-    claimed_length: int | None = None
-    """Of its text, or of its name where it has none."""
-
-    @cached_property
-    def content(self) -> bytes:
-        """Its bytes."""
-        return b"".join(_key_bytes(self))
-
-
-@dataclass(frozen=True)
-class TensorRow:
-    """One row of the table of tensors."""
-
-    name: bytes
-    shape: tuple[int, ...]
-    kind: int
-    offset: int = 0
-    dimensions: int | None = None
-
-
-@dataclass(frozen=True)
-class Header:
-    """A whole file."""
-
-    keys: tuple[Key, ...]
-    tensors: tuple[TensorRow, ...]
-    data: bytes
-    version: int = 3
-    key_count: int | None = None
-    tensor_count: int | None = None
-    alignment: int = 32
-    laid_out: bool = True
-    """Whether the weights are given room as the table says, so that only what it says can be wrong."""
-
-    def index(self, name: str) -> int | None:
-        """Where the key of this name is."""
-        return next((i for i, key in enumerate(self.keys) if key.name == name.encode()), None)
-
-
-# Bytes -----------------------------------------------------------------------------------------
-
-
-def parse(content: bytes) -> Header:
-    """The structure of a sound file."""
-    at = 4
-
-    def take(form: str) -> int:
-        nonlocal at
-        at += struct.calcsize(form)
-        return struct.unpack_from("<" + form, content, at - struct.calcsize(form))[0]
-
-    def text() -> bytes:
-        nonlocal at
-        length = take("Q")
-        at += length
-        return content[at - length : at]
-
-    def scalar(kind: int) -> Scalar:
-        return text() if kind == STRING else take(_FORMS[kind])
-
-    version, tensor_count, key_count = take("I"), take("Q"), take("Q")
-    keys: list[Key] = []
-    for _ in range(key_count):
-        name, kind = text(), take("I")
-        if kind == ARRAY:
-            element, count = take("I"), take("Q")
-            keys.append(Key(name, kind, tuple(scalar(element) for _ in range(count)), element))
-        else:
-            keys.append(Key(name, kind, scalar(kind)))
-    tensors = tuple(
-        TensorRow(text(), tuple(take("Q") for _ in range(take("I"))), take("I"), take("Q"))
-        for _ in range(tensor_count)
-    )
-    data = content[(at + 31) // 32 * 32 :]
-    return Header(tuple(keys), tensors, data, version)
-
-
-def header_bytes(header: Header) -> bytes:
-    """The file."""
-    parts = [
-        b"GGUF",
-        struct.pack(
-            "<IQQ",
-            header.version & 0xFFFFFFFF,
-            len(header.tensors) if header.tensor_count is None else header.tensor_count,
-            len(header.keys) if header.key_count is None else header.key_count,
-        ),
-    ]
-    parts += [key.content for key in header.keys]
-    offset, size = 0, 0
-    for tensor in header.tensors:
-        stated = tensor.offset
-        if header.laid_out:
-            stated = offset
-            offset = _aligned(offset + _bytes_of(tensor), header.alignment)
-            size = offset
-        count = len(tensor.shape) if tensor.dimensions is None else tensor.dimensions
-        parts.append(struct.pack("<Q", len(tensor.name)) + tensor.name)
-        parts.append(
-            struct.pack(f"<I{len(tensor.shape)}QIQ", count, *tensor.shape, tensor.kind, stated % _ALL)
-        )
-    length = sum(map(len, parts))
-    parts.append(bytes(_aligned(length, min(header.alignment, 1 << 16)) - length))
-    data = header.data
-    if header.laid_out and len(data) < size <= _LARGEST_DATA:
-        data += bytes(size - len(data))
-    return b"".join([*parts, data])
-
-
-def _key_bytes(key: Key) -> list[bytes]:
-    lie = key.claimed_length
-    name_length = len(key.name) if lie is None or key.kind == STRING else lie
-    parts = [_packed(10, name_length), key.name, _packed(4, key.kind)]
-    if isinstance(key.value, tuple):
-        count = len(key.value) if key.claimed_count is None else key.claimed_count
-        if key.kind == ARRAY:
-            parts += [_packed(4, key.element), _packed(10, count)]
-        return parts + [_scalar_bytes(key.element, value) for value in key.value]
-    if key.kind == STRING and isinstance(key.value, bytes):
-        return [*parts, _packed(10, len(key.value) if lie is None else lie), key.value]
-    return [*parts, _scalar_bytes(key.kind, key.value)]
-
-
-def _scalar_bytes(kind: int, value: Scalar) -> bytes:
-    if kind == STRING:
-        text = value if isinstance(value, bytes) else str(value).encode()
-        return _packed(10, len(text)) + text
-    if isinstance(value, bytes):
-        return value[: _WIDTHS.get(kind, 4)].ljust(_WIDTHS.get(kind, 4), b"\0")
-    return _packed(kind, value)
-
-
-def _packed(kind: int, value: float) -> bytes:
-    """A number in so many bytes, cut to what fits."""
-    form = _FORMS.get(kind, "I")
-    if form in "fd":
-        try:
-            return struct.pack("<" + form, value)
-        except OverflowError:
-            return struct.pack("<" + form, float("inf"))
-    width = struct.calcsize(form)
-    whole = int(value) if value == value and abs(value) != float("inf") else 0
-    return (whole & ((1 << (8 * width)) - 1)).to_bytes(width, "little")
-
-
-def _aligned(size: int, alignment: int) -> int:
-    return (size + alignment - 1) // alignment * alignment
-
-
-def _bytes_of(tensor: TensorRow) -> int:
-    values, size = _BLOCKS.get(tensor.kind, (1, 4))
-    return prod(tensor.shape) // values * size
-
-
-# What can be done to a file --------------------------------------------------------------------
+_WHOLE = tuple(kind for kind in FORMS if kind not in (6, 12))
 
 NUMBERS = (
     *(0, 1, 2, 3, 4, 5, 7, 8, 16, 31, 33, 63, 64, 100, 127, 128, 255, 256, 257, 511, 512, 513, 1000),
@@ -301,7 +123,7 @@ def _changed_array(draw: random.Random, key: Key, values: tuple[Scalar, ...]) ->
     if what == 2:
         return replace(key, value=values + values[:place])
     if what == 3:
-        return replace(key, element=draw.choice((*_FORMS, STRING, ARRAY, 13, 255)))
+        return replace(key, element=draw.choice((*FORMS, STRING, ARRAY, 13, 255)))
     if not values:
         return key
     if what == 4:
@@ -313,7 +135,7 @@ def _changed_array(draw: random.Random, key: Key, values: tuple[Scalar, ...]) ->
 
 
 def _retyped(draw: random.Random, key: Key) -> Key:
-    kind = draw.choice((*_FORMS, STRING, ARRAY, 13, 99))
+    kind = draw.choice((*FORMS, STRING, ARRAY, 13, 99))
     if kind == ARRAY and not isinstance(key.value, tuple):
         count = draw.choice((0, 1, 2, 3, 4, 512, 513))
         element = key.kind if draw.random() < 0.7 else draw.choice(_WHOLE)
@@ -390,7 +212,7 @@ def change_tensor(draw: random.Random, header: Header) -> Header:
     if what == 3:
         return replace(header, tensors=(*header.tensors, replace(tensor, name=draw.choice(_TENSOR_NAMES))))
     if what == 4:
-        lie = replace(tensor, offset=draw.choice((*NUMBERS, tensor.offset + 1, tensor.offset + 32)) % _ALL)
+        lie = replace(tensor, offset=draw.choice((*NUMBERS, tensor.offset + 1, tensor.offset + 32)) % ALL)
         return replace(header, tensors=(*before, lie, *after), laid_out=False)
     if what == 5:
         lie = replace(tensor, dimensions=draw.choice((0, 1, 2, 3, 4, 5, 255, 0xFFFFFFFF)))
@@ -400,7 +222,7 @@ def change_tensor(draw: random.Random, header: Header) -> Header:
     else:
         extents = list(tensor.shape) or [1]
         which = draw.randrange(len(extents))
-        extents[which] = int(number(draw, extents[which])) % _ALL
+        extents[which] = int(number(draw, extents[which])) % ALL
         if draw.random() < 0.2:
             extents.append(draw.choice((0, 1, 2, 1 << 32)))
         if draw.random() < 0.2:
@@ -414,10 +236,10 @@ def change_counts(draw: random.Random, header: Header) -> Header:
     what = draw.randrange(4)
     if what == 0:
         near = len(header.keys)
-        return replace(header, key_count=draw.choice((near - 1, near + 1, *NUMBERS)) % _ALL)
+        return replace(header, key_count=draw.choice((near - 1, near + 1, *NUMBERS)) % ALL)
     if what == 1:
         near = len(header.tensors)
-        return replace(header, tensor_count=draw.choice((near - 1, near + 1, *NUMBERS)) % _ALL)
+        return replace(header, tensor_count=draw.choice((near - 1, near + 1, *NUMBERS)) % ALL)
     if what == 2:
         return replace(header, version=draw.choice((*NUMBERS, 3 << 24, 2)))
     alignment = draw.choice((0, 1, 2, 8, 16, 31, 64, 4096, 1 << 31, (1 << 32) - 1))
@@ -435,7 +257,7 @@ def change_extent(draw: random.Random, header: Header) -> Header:
     place = draw.choice(places)
     key, before, after = header.keys[place], header.keys[:place], header.keys[place + 1 :]
     old = draw.choice([value for value in _wholes(key.value) if value in extents])
-    new = int(draw.choice((0, 1, 2, 3, 4, 5, 7, old + 1, old - 1, old * 2, old // 2, 33, 513))) % _ALL
+    new = int(draw.choice((0, 1, 2, 3, 4, 5, 7, old + 1, old - 1, old * 2, old // 2, 33, 513))) % ALL
     if isinstance(key.value, tuple):
         changed = replace(key, value=tuple(new if value == old else value for value in key.value))
     else:
@@ -497,8 +319,3 @@ def case(bases: Sequence[Header], seed: int) -> Case:
         header = draw.choice(_CHANGES)(draw, header)
     content = header_bytes(header)
     return Case(seed, content if whole else change_bytes(draw, content))
-
-
-def bases_of(*paths: Path) -> tuple[Header, ...]:
-    """The structures of sound files."""
-    return tuple(parse(path.read_bytes()) for path in paths)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.models.hostile_headers import Header, Key, bases_of
+from tests.models.header_bytes import Header, Key, bases_of
 from tests.models.small_models import ARCHITECTURES, write_small_model
 from tests.tiny_architectures import VocabularyKind, write_tiny_architecture
 

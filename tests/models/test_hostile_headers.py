@@ -17,7 +17,8 @@ import pytest
 
 from specchat.models.gguf_file import GgufHeader, read_header
 from tests.models.examining import examine
-from tests.models.hostile_headers import Header, bases_of, case, header_bytes, parse
+from tests.models.header_bytes import Header, bases_of, header_bytes, parse
+from tests.models.hostile_headers import case
 from tests.models.loading_process import loading_process
 from tests.models.small_models import write_small_model
 from tests.models.sound_files import REFUSED, split_over, weighted_bases, write_sound_files

@@ -9,7 +9,7 @@ import pytest
 
 from specchat.models.errors import ModelFileError
 from specchat.models.gguf_file import read_header
-from tests.models.hostile_headers import ARRAY, STRING, Header, Key, Scalar, bases_of, header_bytes
+from tests.models.header_bytes import ARRAY, STRING, Header, Key, Scalar, bases_of, header_bytes
 from tests.models.small_models import write_small_model
 from tests.models.sound_files import REFUSED, write_sound_files
 
