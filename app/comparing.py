@@ -23,8 +23,8 @@ from .conversation import build_prompt
 from .events import Event, LoadProgress
 from .footprint import Machine
 from .lineups import Lineup, line_up
-from .load_recipe import thread_count
 from .pass_costs import Costs, spent, sweep_costs
+from .processor import thread_count
 from .recommending import recommend
 from .remembered import Remembered
 from .requests import AnswerOptions, Turn
@@ -361,7 +361,7 @@ class _Comparing:
             "max_tokens": wanted.options.max_tokens,
             "tokens_per_answer": min(tokens, fewest if isinstance(fewest, int) else tokens),
             "ctx_size": bench.target.context.size,
-            "threads": thread_count(wanted.load),
+            "threads": thread_count(wanted.load.threads),
             "flash_attn": wanted.load.flash_attn,
             "cache_type_k": wanted.load.cache_type_k,
             "cache_type_v": wanted.load.cache_type_v,

@@ -17,7 +17,7 @@ from .decoding.drafters import common_prefix
 from .decoding.stats import Round
 from .events import Ask, ContextRole, Event, Finished
 from .footprint import Machine, context_size, must_fit, needed
-from .load_recipe import Recipe
+from .load_recipe import LoadRecipe
 from .loading import Cancelled, Emit, LoadedModel, Pair, in_main_memory, load_model, template_of
 from .measuring import DraftFailed
 from .remembered import Remembered
@@ -202,7 +202,7 @@ def load_bench(
     size = context_size(options.ctx_size, target_header.train_context)
 
     def load(role: ContextRole, header: GgufHeader, gpu_layers: int) -> LoadedModel:
-        recipe = Recipe.of(header.path, options, gpu_layers, size)
+        recipe = LoadRecipe.of(header.path, options, gpu_layers, size)
         return load_model(role, header, recipe, options, emit, cancelled, clock)
 
     def must_have_room(draft: GgufHeader | None, loaded: int) -> None:

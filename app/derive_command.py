@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-import psutil
-
 from ..models.derived import Recipe, parse_ranges
 from ..models.errors import LoadError, ModelFileError, SpecchatError
 from ..models.gguf_file import read_header
@@ -41,6 +39,7 @@ from .footprint import Machine
 from .interrupt import Interrupt, Stopped
 from .options import Parser
 from .own_text import Sample, opened, write_samples
+from .processor import thread_count
 from .quant_search import CANDIDATES, QuantSearch, find_fastest
 from .self_drafts import LayerSearch, find_layers
 from .terminal import show_json, show_path, status, tell
@@ -116,7 +115,7 @@ class _Work:
         self._machine = machine
         self._finds_quant = (options.quant or "").lower() == _AUTO
         self._finds_layers = (options.skip_layers or "").lower() == _AUTO
-        self._threads = options.threads or psutil.cpu_count(logical=False) or 1
+        self._threads = thread_count(options.threads)
         self._watched = sys.stderr.isatty()
         self._status_shown = False
 

@@ -25,7 +25,7 @@ from .exit_codes import DONE, FAILED
 from .footprint import needed
 from .memory_room import memory_room
 from .places import folder_figures, users_places
-from .processor import Processor, this_processor
+from .processor import Processor, this_processor, thread_count
 from .requests import LoadOptions
 from .self_test import Built, Decoded, Timed, Trying, try_llama
 from .settings import all_settings
@@ -78,7 +78,7 @@ def doctor(named: str | None, threads: int, as_json: bool, surroundings: Surroun
     target = locate_model(named) if named else None
     if target is not None:
         read_header(target)
-    threads = threads or psutil.cpu_count(logical=False) or 1
+    threads = thread_count(threads)
     sections: list[Section] = []
     for section in examined(target, threads, surroundings):
         sections.append(section)

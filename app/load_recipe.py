@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from ..models.errors import LoadError
 from ..models.gguf_layout import shown
+from .processor import thread_count
 from .requests import LoadOptions
 
 
 @dataclass(frozen=True)
-class Recipe:
+class LoadRecipe:
     """What a loaded model was made from: with an equal one, loading it again would change nothing."""
 
     path: Path
@@ -26,7 +25,7 @@ class Recipe:
     flash_attn: str
 
     @classmethod
-    def of(cls, path: Path, options: LoadOptions, gpu_layers: int, context_size: int) -> Recipe:
+    def of(cls, path: Path, options: LoadOptions, gpu_layers: int, context_size: int) -> LoadRecipe:
         """The recipe of a file that is to be loaded now.
 
         Raises:
@@ -41,7 +40,7 @@ class Recipe:
             file=file,
             gpu_layers=gpu_layers,
             context_size=context_size,
-            threads=thread_count(options),
+            threads=thread_count(options.threads),
             cache_types=(options.cache_type_k, options.cache_type_v),
             flash_attn=options.flash_attn,
         )
@@ -53,11 +52,6 @@ class Recipe:
             return self.file == _file(self.path)
         except OSError:
             return False
-
-
-def thread_count(options: LoadOptions) -> int:
-    """The asked number of threads, or one per physical core."""
-    return options.threads or psutil.cpu_count(logical=False) or 1
 
 
 def _file(path: Path) -> tuple[int, int, int, int]:

@@ -25,8 +25,9 @@ from .footprint import (
     needed,
     rows_of,
 )
-from .load_recipe import Recipe, thread_count
+from .load_recipe import LoadRecipe
 from .measuring import DraftFailed
+from .processor import thread_count
 from .requests import LoadOptions
 
 Emit = Callable[[Event], None]
@@ -36,7 +37,7 @@ Cancelled = Callable[[], bool]
 class LoadedModel:
     """One model's header, weights and context, and what they were made from."""
 
-    def __init__(self, recipe: Recipe, header: GgufHeader, model: Model, context: Context) -> None:
+    def __init__(self, recipe: LoadRecipe, header: GgufHeader, model: Model, context: Context) -> None:
         self.recipe, self.header, self.model, self.context = recipe, header, model, context
 
     def info(self) -> ModelInfo:
@@ -71,7 +72,7 @@ class Pair:
         """`left_out` says why a draft that was asked for is not there, in words that follow "the draft"."""
         self.options, self.verdict, self.template, self.left_out = options, verdict, template, left_out
         self.target, self.draft = target, draft
-        self.threads = thread_count(options)
+        self.threads = thread_count(options.threads)
         self.devices = devices(options.gpu_layers)
         self.identity = self._identity()
         """What a measurement of this pair depends on."""
@@ -223,7 +224,7 @@ class PairLoader:
         """Free what is not wanted, so that there is room, then load what is missing."""
         layers = {"target": options.gpu_layers, "draft": options.gpu_layers_draft}
         wanted = {
-            role: Recipe.of(header.path, options, layers[role], size) for role, header in headers.items()
+            role: LoadRecipe.of(header.path, options, layers[role], size) for role, header in headers.items()
         }
         unwanted: list[ContextRole] = [
             role for role, model in self._models.items() if model.recipe != wanted.get(role)
@@ -263,7 +264,7 @@ def load_pair(
 def load_model(
     role: ContextRole,
     header: GgufHeader,
-    recipe: Recipe,
+    recipe: LoadRecipe,
     options: LoadOptions,
     emit: Emit,
     cancelled: Cancelled,

@@ -11,6 +11,7 @@ import psutil
 
 from ..models.gguf_layout import shown
 from .byte_counts import bytes_text
+from .processor import thread_count
 
 PROC = Path("/proc/self")
 """Where Linux tells what is so of this process; elsewhere it is not there, and no limit is known."""
@@ -63,7 +64,7 @@ def memory_room(proc: Path = PROC) -> Room:
 def _of_the_process(proc: Path) -> Iterator[Room]:
     """What is left of the limits on the process itself."""
     limits, status = _text(proc / "limits"), _text(proc / "status")
-    threads = psutil.cpu_count(logical=False) or 1
+    threads = thread_count()
     for command, limit_name, taken_name, by_thread in _OF_A_PROCESS:
         limit = re.search(rf"^{limit_name}\s+(\d+)\s", limits, re.MULTILINE)
         taken = re.search(rf"^{taken_name}:\s+(\d+) kB$", status, re.MULTILINE)

@@ -23,7 +23,8 @@ def load_options(parser: Parser, options: argparse.Namespace) -> LoadOptions:
             if not template.strip():
                 parser.error(f"the chat template {options.chat_template} is empty")
         except (OSError, UnicodeDecodeError, RuntimeError) as error:
-            parser.error(f"the chat template {options.chat_template} could not be read: {error}")
+            reason = (error.strerror if isinstance(error, OSError) else None) or error
+            parser.error(f"the chat template {options.chat_template} could not be read: {reason}")
     return LoadOptions(
         target=options.target,
         draft=options.draft,

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 # llama.cpp's name for a feature, and the system's names for what it needs.
 _LINUX: Mapping[str, tuple[str, ...]] = {
     "SSE3": ("pni",),
@@ -101,3 +103,8 @@ def _from_sysctl() -> Processor:
 
     features = frozenset(name for name, key in _MACOS.items() if said(key) == "1")
     return Processor(said("machdep.cpu.brand_string") or platform.machine(), features)
+
+
+def thread_count(asked: int | None = None) -> int:
+    """The asked number of threads, or one per physical core."""
+    return asked or psutil.cpu_count(logical=False) or 1

@@ -8,7 +8,6 @@ made again, gone on with, prompts changed on branches, drafts swapped, parameter
 from __future__ import annotations
 
 import gc
-import hashlib
 import random
 from collections import Counter
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from specchat.app.remembered import Remembered
 from specchat.app.requests import AnswerOptions, Drafting, LoadOptions
 from specchat.models.llama import Context
 from specchat.tui.session import Session
+from tests.plain_history import Node, Told, digest_of, shape_of, summary_of
 from tests.tiny_models import EXACT, write_tiny_model
 
 SETTLED = 100
@@ -37,48 +37,6 @@ GROWTH = 20_000_000
 CONTEXT = 320
 _PROBE = 104
 _WORDS = "tell me of tigers and whales, then sort this list by name or say what you would do".split()
-
-
-@dataclass
-class Node:
-    """One message of the plain model; texts are kept as digests, so that the model itself stays small."""
-
-    parent: Node | None
-    role: str
-    digest: bytes
-
-
-@dataclass
-class Told:
-    """A conversation as it should be in the file."""
-
-    nodes: list[Node] = field(default_factory=list)
-    """Of all branches, the oldest first."""
-    path: list[Node] = field(default_factory=list)
-    """The branch in view."""
-
-    def add(self, role: str, digest: bytes) -> Node:
-        """A message after the last in view."""
-        node = Node(self.path[-1] if self.path else None, role, digest)
-        self.nodes.append(node)
-        self.path.append(node)
-        return node
-
-    def before(self) -> tuple[list[Node], list[Node]]:
-        """What there is and what is in view, to come back to."""
-        return list(self.nodes), list(self.path)
-
-    def take_back(self, nodes: list[Node], path: list[Node]) -> None:
-        """What was said since there were these was never said."""
-        self.nodes, self.path = nodes, path
-
-    def shape(self) -> list[tuple[int, str, bytes]]:
-        """All messages, each with the place of the one that it follows, and -1 for none."""
-        places = {id(node): place for place, node in enumerate(self.nodes)}
-        return [
-            (-1 if node.parent is None else places[id(node.parent)], node.role, node.digest)
-            for node in self.nodes
-        ]
 
 
 @dataclass(frozen=True)
@@ -188,7 +146,7 @@ class Soak:
         self._history.close()
         history = History(self._path)
         for conversation, kept in self._kept.items():
-            assert _summary(_shape(history, conversation)) == kept
+            assert summary_of(shape_of(history, conversation)) == kept
         assert len(history.conversations(limit=10**9)) == sum(1 for count, _ in self._kept.values() if count)
         self.report.conversations = len(self._kept)
         self.report.messages = sum(count for count, _ in self._kept.values())
@@ -260,7 +218,7 @@ class Soak:
         """Begin another conversation."""
         session = self._session
         if session.conversation is not None:
-            self._kept[session.conversation] = _summary(self._plain.shape())
+            self._kept[session.conversation] = summary_of(self._plain.shape())
         session.clear()
         self._plain = Told()
 
@@ -270,8 +228,8 @@ class Soak:
             return
         opened = self._random.choice(list(self._kept))
         self._session.open(opened)
-        shape = _shape(self._history, opened)
-        assert _summary(shape) == self._kept.pop(opened)
+        shape = shape_of(self._history, opened)
+        assert summary_of(shape) == self._kept.pop(opened)
         nodes: list[Node] = []
         for parent, role, digest in shape:
             nodes.append(Node(None if parent < 0 else nodes[parent], role, digest))
@@ -309,7 +267,7 @@ class Soak:
         command = self._session.ask(text, {})
         if place is not None:
             del self._plain.path[place:]
-        self._plain.add("user", _digest(text, ()))
+        self._plain.add("user", digest_of(text, ()))
         self._answer(command, what, before)
 
     def _again(self) -> None:
@@ -358,9 +316,9 @@ class Soak:
             session.end_answer("", mark="failed", record=session.made_with)
             self.report.done["ended: refused"] += 1
         if before is not None:
-            plain.path[-1].digest = _digest(before.text + text, (*before.token_ids, *ids))
+            plain.path[-1].digest = digest_of(before.text + text, (*before.token_ids, *ids))
         elif text:
-            plain.add("assistant", _digest(text, ids))
+            plain.add("assistant", digest_of(text, ids))
         else:
             plain.take_back(*earlier)
         assert session.trouble == ""
@@ -380,9 +338,9 @@ class Soak:
         conversation, plain = self._session.conversation, self._plain
         if conversation is None:
             return
-        shape = _shape(self._history, conversation)
+        shape = shape_of(self._history, conversation)
         assert shape == plain.shape()
-        path = [_digest(each.text, each.token_ids) for each in self._history.branch(conversation)]
+        path = [digest_of(each.text, each.token_ids) for each in self._history.branch(conversation)]
         assert path == [node.digest for node in plain.path]
 
     def _compare_caches(self) -> None:
@@ -442,25 +400,3 @@ def _fresh_row(context: Context, tokens: list[int]) -> np.ndarray:
     found = rows[0].copy()
     fresh.close()
     return found
-
-
-def _digest(text: str, token_ids: tuple[int, ...]) -> bytes:
-    return hashlib.blake2b(f"{text}\0{token_ids}".encode(), digest_size=16).digest()
-
-
-def _shape(history: History, conversation: int) -> list[tuple[int, str, bytes]]:
-    """All messages of a conversation in the file, as `Told.shape` has them."""
-    messages = history.messages(conversation)
-    places = {message.id: place for place, message in enumerate(messages)}
-    return [
-        (
-            -1 if message.parent is None else places[message.parent],
-            message.role,
-            _digest(message.text, message.token_ids),
-        )
-        for message in messages
-    ]
-
-
-def _summary(shape: list[tuple[int, str, bytes]]) -> tuple[int, bytes]:
-    return len(shape), hashlib.blake2b(repr(shape).encode(), digest_size=16).digest()

@@ -17,6 +17,7 @@ from specchat.app.comparison import Comparison, rows_of
 from specchat.app.recommending import recommend
 from tests.app.made_rows import LOOKUP, PLAIN, answered, contender
 from tests.app.test_cli import specchat
+from tests.pseudo_terminals import all_that_is_shown
 from tests.tiny_models import TinyPair, write_tiny_model
 
 KEYS = {
@@ -160,13 +161,7 @@ def test_a_person_sees_what_is_answered_and_how_long_it_will_take(tiny_pair: Tin
         stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, "TERM": "xterm"},
     )  # fmt: skip
     os.close(theirs)
-    seen = b""
-    while True:
-        try:
-            seen += os.read(ours, 65536)
-        except OSError:  # everybody has closed the other end
-            break
-    os.close(ours)
+    seen = all_that_is_shown(ours)
     stdout, _ = process.communicate(timeout=30)
     assert json.loads(stdout)["complete"] is True
     for words in (b"loading Tiny", b"lookup answers", b"left; Ctrl+C stops", b"speed-up"):

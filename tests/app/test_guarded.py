@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from specchat.app.last_words import LastWords, it_last_said
+from tests.pseudo_terminals import all_that_is_shown
 from tests.tiny_architectures import write_tiny_architecture
 
 ROOT = Path(__file__).parent.parent.parent
@@ -104,13 +105,7 @@ def at_a_terminal(*words: str) -> bytes:
         env={**os.environ, "TERM": "xterm"},
     )  # fmt: skip
     os.close(theirs)
-    seen = b""
-    while True:
-        try:
-            seen += os.read(ours, 65536)
-        except OSError:  # everybody has closed the other end
-            break
-    os.close(ours)
+    seen = all_that_is_shown(ours)
     command.wait(20)
     return seen
 
