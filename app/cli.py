@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+_LONGEST_PROMPT = 4_194_304
+"""Bytes from standard input: more than contexts hold, and few enough to be told so in seconds."""
+
 
 class OpenChat(Protocol):
     """Opens the screen on an engine; it is handed in, since nothing here may know the screen."""
@@ -273,7 +276,10 @@ def _answer_once(parser: Parser, options: argparse.Namespace, load: LoadOptions,
         parser.error("--verify compares with a drafted answer: give --draft, or --drafter lookup")
     log = log_file(parser, options)
     if prompt == "-":
-        prompt = sys.stdin.buffer.read().decode("utf-8", errors="replace")
+        piped = sys.stdin.buffer.read(_LONGEST_PROMPT + 1)
+        if len(piped) > _LONGEST_PROMPT:
+            parser.error(f"standard input has more than {_LONGEST_PROMPT:,} bytes: give a part of it")
+        prompt = piped.decode("utf-8", errors="replace")
     if not prompt.strip():
         parser.error("the prompt is empty")
     from .crash_report import settings_of

@@ -64,8 +64,7 @@ def compare_command(
         interrupt.restore()
     if not comparison.answers:
         return _fail(parser, _nothing(interrupt), INTERRUPTED if interrupt.came() else FAILED)
-    if comparison.complete and comparison.unrest is None:
-        keep_recommendations(comparison, remembered)
+    keep_recommendations(comparison, remembered)
     if options.json:
         show_json(as_json(comparison))
     else:

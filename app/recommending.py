@@ -61,7 +61,12 @@ class Advice:
 
 
 def keep_recommendations(comparison: Comparison, remembered: Remembered) -> None:
-    """Keep what a comparison recommends, by target; it takes the place of what an earlier one did."""
+    """Keep what a comparison recommends, by target; it takes the place of what an earlier one did.
+
+    Nothing is kept of one that was stopped, or measured while the machine was not at rest.
+    """
+    if not comparison.complete or comparison.unrest is not None:
+        return
     for one in comparison.recommendations:
         beside = [
             (index, contender)

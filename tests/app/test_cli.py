@@ -89,6 +89,12 @@ def test_a_prompt_can_come_from_standard_input(tiny_pair: TinyPair):
     assert run(tiny_pair, "-p", "-", stdin="hello").stdout == run(tiny_pair, "-p", "hello").stdout
 
 
+def test_standard_input_that_goes_on_and_on_is_refused(tiny_pair: TinyPair):
+    done = run(tiny_pair, "-p", "-", stdin="x" * 4_194_305)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "more than 4,194,304 bytes" in done.stderr
+
+
 def test_verify_compares_plain_and_drafted(tiny_pair: TinyPair):
     done = run(tiny_pair, "-p", "hello", "--json", "--verify", "--speculate", "always", "--draft-p-min", 0)
     told = json.loads(done.stdout)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -164,6 +165,14 @@ def test_where_no_draft_is_best_none_is_offered(tmp_path: Path):
     advice = recommended_draft(TARGET, Remembered(tmp_path / "measured.json"))
     assert advice is not None
     assert advice.draft is None
+
+
+@pytest.mark.parametrize("otherwise", [{"complete": False}, {"unrest": "The machine was not at rest."}])
+def test_nothing_is_kept_of_figures_that_are_not_to_be_trusted(tmp_path: Path, otherwise: dict[str, Any]):
+    told = rows(2, 1.4, code=GOOD)
+    remembered = Remembered(tmp_path / "measured.json")
+    keep_recommendations(replace(compared(only(told), told), **otherwise), remembered)
+    assert recommended_draft(TARGET, remembered) is None
 
 
 def test_another_target_has_no_advice(tmp_path: Path):
