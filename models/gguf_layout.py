@@ -32,7 +32,7 @@ _FRACTIONS = (6, 12)
 # Far above what any model has; a number beyond them is damage, and refusing it costs no walk and no memory.
 _MOST_KEYS = 65_536
 _MOST_STRINGS = 4_194_304
-_MOST_TENSORS = 131_072
+_MOST_TENSORS = 65_536
 _LONGEST_TEXT = 16_777_216
 _MOST_DIMENSIONS = 4
 _MOST_KEPT = 67_108_864

@@ -18,6 +18,9 @@ Phase = Literal["loading", "ready", "answering", "stopping", "unloaded", "dead"]
 
 Result = TypeVar("Result")
 
+_RESTS = 15
+"""How often an answer under way is not saved after it could not be: each try may wait for the file."""
+
 STOPPED = {"cancelled": "stopped", "length": "length", "context": "context"}
 """Marks of answers that are not whole, by why they ended."""
 
@@ -80,8 +83,8 @@ class Session:
         self._unsaved = 0
         self._so_far: int | None = None
         """The message that the history has of the answer under way."""
-        self._keeping = True
-        """Whether that can be written; each try may wait for the file."""
+        self._rests = 0
+        """How often what comes of it is still not saved, after it could not be."""
         self._shorter: dict[int, int] = {}
         """What the history has a shorter text of than the messages of these ids, which could not be saved."""
         self._left: list[_Left] = []
@@ -136,7 +139,7 @@ class Session:
 
     def _begin(self) -> Ask:
         self._fork = self._so_far = None
-        self._keeping = True
+        self._rests = 0
         self.phase = "answering"
         return Ask(self.turns, self.options)
 
@@ -145,9 +148,19 @@ class Session:
 
         Whatever becomes of this process, no more is lost than what comes afterwards.
         """
-        last, conversation = self.messages[-1] if self.messages else None, self.conversation
-        if not (self.busy and self._keeping and text) or last is None or last.id < 0 or conversation is None:
+        if not (self.busy and text and self.messages):
             return
+        if self._rests:
+            self._rests -= 1
+            return
+        if _unsaved(self.messages):
+            self._catch_up()
+        last, conversation = self.messages[-1], self.conversation
+        if last.id > 0 and conversation is not None:
+            self._save_so_far(conversation, last, text, in_thought)
+        self._rests = _RESTS if self.trouble else 0
+
+    def _save_so_far(self, conversation: int, last: Message, text: str, in_thought: bool) -> None:
         record, row = {**self.made_with, "in_thought": in_thought}, self._so_far
         if self._going_on:
             # The ids that there are belong to the shorter text.
@@ -161,7 +174,6 @@ class Session:
                     conversation, last.id, "assistant", text, mark="cut off", record=record, pair=self.pair
                 )
             )
-        self._keeping = not self.trouble
 
     def end_answer(
         self, text: str, token_ids: tuple[int, ...] = (), mark: str = "", record: dict[str, Any] | None = None

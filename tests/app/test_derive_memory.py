@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ from specchat.app.footprint import Machine
 from specchat.app.memory_room import Room
 from specchat.app.parsers import derive_parser
 from specchat.app.processor import Processor
+from specchat.app.quant_search import CANDIDATES, FINALISTS
 from specchat.models.derived import Recipe
-from specchat.models.gguf_file import read_header
+from specchat.models.gguf_file import GgufHeader, read_header
 from tests.tiny_models import write_tiny_model
 
 PROCESSOR = Processor("", frozenset())
@@ -54,6 +56,28 @@ def test_a_search_that_does_not_fit_is_refused_before_anything_is_read_with_what
         err,
     ), err
     assert not default_folder().exists()
+
+
+def test_a_search_holds_the_source_beside_each_of_the_drafts_that_are_timed_in_turns(source: Path):
+    header = read_header(source)
+    large = replace(
+        header,
+        parameters=header.parameters * 10_000,
+        tensors=tuple(
+            replace(group, parameters=group.parameters * 10_000, size_bytes=group.size_bytes * 10_000)
+            for group in header.tensors
+        ),
+    )
+
+    def weights(one: GgufHeader) -> int:
+        return sum(group.size_bytes for group in one.tensors)
+
+    takes = search_bytes(large, Recipe(), PROCESSOR, 768, finds_quant=True)
+    drafts = sorted(weights(requantized(large, candidate)) for candidate in CANDIDATES)
+    assert takes > weights(large) + sum(drafts[-FINALISTS:])
+    assert takes < weights(large) + (FINALISTS + 1) * drafts[-1]
+    one = search_bytes(large, Recipe("Q8_0"), PROCESSOR, 768, finds_quant=False)
+    assert one < takes
 
 
 def test_what_is_on_a_gpu_while_it_is_measured_takes_no_main_memory(

@@ -136,6 +136,13 @@ def test_a_container_sees_its_own_group_at_the_top(kernel: Kernel, group: str, m
     assert memory_room(kernel.proc) == Room(200 * MB, limit)
 
 
+def test_what_lies_beside_the_groups_that_are_seen_is_no_group(kernel: Kernel):
+    kernel.second("/../stranger")
+    limit = kernel.limit("", max=300 * MB, current=100 * MB)
+    kernel.limit("/stranger", at=".", max=1, current=0)
+    assert memory_room(kernel.proc) == Room(200 * MB, limit)
+
+
 @pytest.mark.parametrize("said", ["max\n", "", "-5\n", "many", f"{1 << 70}\n", "١٢\n", b"\xff\xfe\x00"])
 def test_what_is_no_number_is_no_limit(kernel: Kernel, said: str | bytes):
     kernel.second("/chat")

@@ -282,8 +282,10 @@ def test_a_conversation_that_was_left_unsaved_is_saved_with_what_can_be_next(
     assert texts == {left, *others}
 
 
-def test_after_a_failure_nothing_is_tried_before_the_end(
-    session: Session, history: History, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fails", ["prompt", "answer"])
+@pytest.mark.parametrize("going_on", [False, True])
+def test_what_could_not_be_saved_of_a_long_answer_is_tried_again_now_and_then(
+    session: Session, history: History, monkeypatch: pytest.MonkeyPatch, fails: str, going_on: bool
 ):
     tried: list[object] = []
 
@@ -291,31 +293,32 @@ def test_after_a_failure_nothing_is_tried_before_the_end(
         tried.append(what)
         raise HistoryError("the disk is full")
 
+    def ask() -> None:
+        _ = session.go_on() if going_on else session.ask("two")
+
     session.ask("one")
+    if fails == "answer":
+        session.finished(finished("1", reason="length"))
+        ask()
     with monkeypatch.context() as patch:
         patch.setattr(history, "add", full)
-        for _ in range(5):
+        patch.setattr(history, "extend", full)
+        if fails == "prompt":
+            session.finished(finished("1", reason="length"))
+            ask()
+        tried.clear()
+        for _ in range(20):
             session.keep_so_far("so far")
-    assert len(tried) == 1
-    session.finished(finished("1"))
-    assert kept(history, session)[-1] == ("assistant", "1", (7, 8), "")
-
-
-def test_of_an_answer_whose_prompt_could_not_be_saved_nothing_is_tried_before_the_end(
-    session: Session, history: History, monkeypatch: pytest.MonkeyPatch
-):
-    talk(session, "one", "1")
-
-    def full(*_: object, **__: object) -> int:
-        raise HistoryError("the disk is full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(history, "add", full)
-        session.ask("two")
-    session.keep_so_far("so far")
+    assert len(tried) == 2
     assert session.trouble == "the disk is full"
+    for _ in range(20):
+        session.keep_so_far("so far")
+    assert not session.trouble
+    expected = ["one", "1so far"] if going_on else ["one", "1", "two", "so far"]
+    assert [text for _, text, _, _ in kept(history, session)] == expected
     session.finished(finished("2"))
-    assert [text for _, text, _, _ in kept(history, session)] == ["one", "1", "two", "2"]
+    expected[-1] = "12" if going_on else "2"
+    assert [text for _, text, _, _ in kept(history, session)] == expected
 
 
 def test_where_nothing_can_be_saved_the_talk_goes_on(session: Session, history: History):
