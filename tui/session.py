@@ -6,17 +6,15 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from ..app.events import Ask, Finished, Loaded
 from ..app.history import History, HistoryError, Message
 from ..app.requests import AnswerOptions, Turn
+from .saving import Saving, unsaved
 
 Phase = Literal["loading", "ready", "answering", "stopping", "unloaded", "dead"]
 """`unloaded`: the engine is there, but no model is; `dead`: the engine is gone."""
-
-Result = TypeVar("Result")
 
 _RESTS = 15
 """How often an answer under way is not saved after it could not be: each try may wait for the file."""
@@ -34,15 +32,6 @@ class ReadPrompt:
     files: str
     """Which files go along, for a person."""
     record: dict[str, Any]
-
-
-@dataclass
-class _Left:
-    """A branch that is not in view any more and not saved to its end."""
-
-    conversation: int | None
-    system: str
-    messages: list[Message]
 
 
 class Session:
@@ -74,21 +63,15 @@ class Session:
         self.clear_when_stopped = False
         self.refused: str | None = None
         """Why the models could not be loaded, if that is how things stand."""
-        self.trouble = ""
-        """Why what is said is not saved."""
+        self._saving = Saving(history)
         self._clock = clock
         self._going_on = False
         self._before: list[Message] = []
         """What was in view before the answer that is under way was asked for."""
-        self._unsaved = 0
         self._so_far: int | None = None
         """The message that the history has of the answer under way."""
         self._rests = 0
         """How often what comes of it is still not saved, after it could not be."""
-        self._shorter: dict[int, int] = {}
-        """What the history has a shorter text of than the messages of these ids, which could not be saved."""
-        self._left: list[_Left] = []
-        """Conversations that were left before all of them could be saved."""
         self._fork: int | None = None
         """The oldest of the versions among which the last step was made."""
 
@@ -96,6 +79,11 @@ class Session:
     def busy(self) -> bool:
         """Whether an answer is under way."""
         return self.phase in ("answering", "stopping")
+
+    @property
+    def trouble(self) -> str:
+        """Why what is said is not saved; empty where it is."""
+        return self._saving.trouble
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -153,7 +141,7 @@ class Session:
         if self._rests:
             self._rests -= 1
             return
-        if _unsaved(self.messages):
+        if unsaved(self.messages):
             self._catch_up()
         last, conversation = self.messages[-1], self.conversation
         if last.id > 0 and conversation is not None:
@@ -165,11 +153,11 @@ class Session:
         if self._going_on:
             # The ids that there are belong to the shorter text.
             whole, record = last.text + text, dict(last.record)
-            self._saved(lambda: self.history.extend(last.id, whole, (), "cut off", record))
+            self._saving.attempt(lambda: self.history.extend(last.id, whole, (), "cut off", record))
         elif row is not None:
-            self._saved(lambda: self.history.extend(row, text, (), "cut off", record))
+            self._saving.attempt(lambda: self.history.extend(row, text, (), "cut off", record))
         else:
-            self._so_far = self._saved(
+            self._so_far = self._saving.attempt(
                 lambda: self.history.add(
                     conversation, last.id, "assistant", text, mark="cut off", record=record, pair=self.pair
                 )
@@ -187,7 +175,7 @@ class Session:
             self._add("assistant", text, token_ids, mark, record or {}, row)
             return True
         if row is not None:
-            self._saved(lambda: self.history.drop(row))
+            self._saving.attempt(lambda: self.history.drop(row))
         self._bring_back()
         return False
 
@@ -198,10 +186,10 @@ class Session:
         prompt = self.messages[-1]
         before, self._before = self._before, []
         if prompt.id > 0 and prompt not in before:
-            self._saved(lambda: self.history.drop(prompt.id))
+            self._saving.attempt(lambda: self.history.drop(prompt.id))
         conversation, head = self.conversation, before[-1].id if before else 0
         if conversation is not None and head > 0 and before[:-1] != self.messages[:-1]:
-            self._saved(lambda: self.history.set_head(conversation, head))
+            self._saving.attempt(lambda: self.history.set_head(conversation, head))
         self.messages[:] = before
 
     def _extend(self, text: str, token_ids: tuple[int, ...], mark: str, record: dict[str, Any]) -> bool:
@@ -221,9 +209,7 @@ class Session:
             record={**last.record, **record},
         )
         if whole.id > 0:
-            self._unsaved -= 1
-            self._shorter[self._unsaved] = whole.id
-            whole = replace(whole, id=self._unsaved)
+            whole = replace(whole, id=self._saving.new_id(whole.id))
         self.messages[-1] = whole
         self._catch_up()
         return True
@@ -265,7 +251,7 @@ class Session:
 
     def clear(self) -> None:
         """Begin another conversation; the one that was is kept."""
-        self._leave()
+        self._saving.leave(self.conversation, self.system, self.messages)
         self.messages.clear()
         self.conversation = None
         self.editing = None
@@ -279,12 +265,12 @@ class Session:
         """
         found = self.history.get(conversation)
         messages = self.history.branch(conversation, head)
-        self._leave()
+        self._saving.leave(self.conversation, self.system, self.messages)
         self.conversation, self.messages = conversation, messages
         self.system = found.system
         self.editing = None
         if head is not None:
-            self._saved(lambda: self.history.set_head(conversation, head))
+            self._saving.attempt(lambda: self.history.set_head(conversation, head))
 
     def forks(self) -> list[tuple[list[int], int]]:
         """For each message in view that has others beside it, the last first: their ids, and its place."""
@@ -330,18 +316,13 @@ class Session:
         """Change what the model is told first."""
         self.system = text
         if (conversation := self.conversation) is not None:
-            self._saved(lambda: self.history.set_system(conversation, text))
+            self._saving.attempt(lambda: self.history.set_system(conversation, text))
 
     def save_the_rest(self) -> int:
         """Try once more to save what could not be; how many messages still are not saved."""
-        if self._left or _unsaved(self.messages):
+        if unsaved(self.messages) or self._saving.left():
             self._catch_up()
-        return _unsaved(self.messages) + sum(_unsaved(talk.messages) for talk in self._left)
-
-    def _leave(self) -> None:
-        """Set aside what of the conversation in view is not saved, to be saved when it can be."""
-        if _unsaved(self.messages):
-            self._left.append(_Left(self.conversation, self.system, list(self.messages)))
+        return unsaved(self.messages) + self._saving.left()
 
     def _add(
         self,
@@ -353,58 +334,14 @@ class Session:
         row: int | None = None,
     ) -> None:
         """Add a message, of which the history may have a part already, in that row."""
-        self._unsaved -= 1
-        if row is not None:
-            self._shorter[self._unsaved] = row
         parent = self.messages[-1].id if self.messages else None
         self.messages.append(
-            Message(self._unsaved, parent, role, text, token_ids, mark, self._clock(), record or {})
+            Message(
+                self._saving.new_id(row), parent, role, text, token_ids, mark, self._clock(), record or {}
+            )
         )
         self._catch_up()
 
     def _catch_up(self) -> None:
         """Save what could not be saved before, in view or left."""
-        self.conversation = self._write(self.conversation, self.system, self.messages)
-        trouble = self.trouble
-        for talk in self._left if not trouble else ():
-            talk.conversation = self._write(talk.conversation, talk.system, talk.messages)
-        self._left = [talk for talk in self._left if _unsaved(talk.messages)]
-        self.trouble = trouble
-
-    def _write(self, conversation: int | None, system: str, messages: list[Message]) -> int | None:
-        """Save these messages up to the first that cannot be; returns where they are."""
-        if conversation is None:
-            conversation = self._saved(lambda: self.history.begin(system))
-        parent: int | None = None
-        for place, message in enumerate(messages if conversation is not None else ()):
-            if message.id < 0 and conversation is not None:
-                saved = self._saved(partial(self._keep, conversation, parent, message))
-                if saved is None:
-                    break
-                messages[place] = replace(message, id=saved, parent=parent)
-            parent = messages[place].id
-        return conversation
-
-    def _keep(self, conversation: int, parent: int | None, message: Message) -> int:
-        row = self._shorter.get(message.id)
-        if row is not None:
-            self.history.extend(row, message.text, message.token_ids, message.mark, dict(message.record))
-            return row
-        return self.history.add(
-            conversation, parent, message.role, message.text,
-            token_ids=message.token_ids, mark=message.mark, record=dict(message.record),
-            pair=str(message.record.get("pair", self.pair)),
-        )  # fmt: skip
-
-    def _saved(self, write: Callable[[], Result]) -> Result | None:
-        try:
-            result = write()
-        except HistoryError as error:
-            self.trouble = str(error)
-            return None
-        self.trouble = ""
-        return result
-
-
-def _unsaved(messages: list[Message]) -> int:
-    return sum(message.id < 0 for message in messages)
+        self.conversation = self._saving.catch_up(self.conversation, self.system, self.messages, self.pair)

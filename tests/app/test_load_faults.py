@@ -141,7 +141,7 @@ def test_a_comparison_leaves_out_a_draft_whose_first_pass_fails(pair: LoadOption
     compare(
         Wanted(
             (pair.target,), (str(pair.draft),), replace(pair, target="", draft=None),
-            AnswerOptions(max_tokens=2), {"code": ("x",)}, time_limit_s=0.5,
+            AnswerOptions(max_tokens=2), {"code": ("x",)}, time_limit_s=30.0,
         ),
         told.append,
     )  # fmt: skip

@@ -162,7 +162,7 @@ def test_a_comparison_leaves_out_the_draft_that_does_not_fit(pair: LoadOptions):
     compare(
         Wanted(
             (pair.target,), (str(pair.draft),), load, AnswerOptions(max_tokens=2), {"code": ("x",)},
-            time_limit_s=1.0,
+            time_limit_s=30.0,
         ),
         told.append,
         machine=Machine(lambda: PROCESSOR, lambda: Room(next(available))),

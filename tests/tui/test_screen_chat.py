@@ -301,6 +301,19 @@ async def test_the_notice_and_the_footer_are_shown():
         assert "/regen" in seen(app)
 
 
+async def test_no_key_of_the_footer_is_cut():
+    app = chat(ScriptedEngine())
+    async with app.run_test(size=(160, 24)) as pilot:
+        await ready(pilot)
+        whole = app.query_one("#keys").text
+        assert whole.endswith("F3 parameters")
+        for width in (119, 100, 80, 40, 24, 160):
+            await pilot.resize_terminal(width, 24)
+            shown = app.query_one("#keys").text
+            assert whole == shown or whole.startswith(shown + "  "), (width, shown)
+            assert width < 80 or shown.count("  ") >= 5
+
+
 async def test_the_screen_looks_at_the_engine_by_itself():
     engine = ScriptedEngine()
     app = chat(engine, delays=(0.05, 0.05, 0.05))

@@ -88,16 +88,20 @@ class CompactFigures(Lines):
 
 
 class Keys(Lines):
-    """The keys, from the registry."""
+    """The keys, from the registry: as many of the first ones as there is room for."""
 
     def __init__(self, names: Sequence[str] = FOOTER, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._names = names
 
-    def on_mount(self) -> None:
-        """They do not change."""
-        parts: list[tuple[str, str]] = []
+    def on_resize(self) -> None:
+        """Use the new width; Textual calls the base class's handler as well."""
+        parts, width = list[tuple[str, str]](), 0
         for key in (BY_NAME[name] for name in self._names):
             if key.footer:
-                parts += [(key.shown, "bold $text-primary"), (f" {key.footer}  ", "$text-muted")]
+                entry = [(key.shown, "bold $text-primary"), (f" {key.footer}  ", "$text-muted")]
+                width += sum(len(text) for text, _ in entry)
+                if width - len("  ") > self.room:
+                    break
+                parts += entry
         self.show([Content.assemble(*parts).rstrip()])
