@@ -154,7 +154,7 @@ def test_closing_is_prompt_even_in_the_middle_of_an_answer(running: Running):
     running.until_a(PrefillProgress)
     started = time.monotonic()
     running.process.close()
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 5
     assert running.process.pid is None
 
 
