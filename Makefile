@@ -3,7 +3,7 @@
 # make audit   known vulnerabilities of the locked packages; needs the network
 # make lock    requirements-dev.lock anew, from the ranges in pyproject.toml
 #
-# Each takes a machine with Python >= 3.10, a C++ compiler and make all the way: the first one makes .venv
+# Each takes a machine with Python >= 3.11, a C++ compiler and make all the way: the first one makes .venv
 # and builds llama.cpp there, which takes some minutes; after that .venv is reused.
 
 PYTHON ?= python3
@@ -40,7 +40,7 @@ tests:
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 $(VENV)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "specchat needs Python 3.10 or later")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "specchat needs Python 3.11 or later: make PYTHON=python3.12, or wherever one is")'
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import cast
 
 from .clocks import date_and_time
@@ -141,6 +141,6 @@ def _closed(text: str) -> str:
 
 def _utc(seconds: float) -> str | None:
     try:
-        return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):
         return None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -106,8 +104,9 @@ def _tables_of(path: Path, *, may_lack: bool) -> dict[str, Any]:
     try:
         text = read_bounded(path)
         # Only here: most have no settings file, and pay nothing for it.
-        parser = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-        return cast("dict[str, Any]", parser.loads(text))
+        import tomllib
+
+        return tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         if may_lack:
             return {}

@@ -36,7 +36,7 @@ def start(process: SpawnProcess) -> None:
 def _safe_path() -> Generator[None]:
     """Keep a new interpreter from taking a stranger's `socket.py` in the working folder for Python's own.
 
-    Until it is told where this one imports from, it looks there first. Python 3.10 knows no way to forbid it.
+    Until it is told where this one imports from, it looks there first.
     """
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"

@@ -149,7 +149,6 @@ def test_files_that_a_shell_has_opened_can_be_read():
     assert ended.stdout == b"by a shell\n", ended.stderr
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 looks into the working folder first")
 def test_no_module_of_the_working_folder_is_imported(tmp_path: Path):
     for name in ("socket.py", "pickle.py", "signal.py"):
         (tmp_path / name).write_text("import os; os.write(1, b'a strangers code\\n')")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from datetime import timezone
+from datetime import UTC
 from itertools import pairwise
 from pathlib import Path
 
@@ -121,7 +121,7 @@ def test_whatever_time_it_is_conversations_are_listed_and_exported(moments: list
     assert history.latest() in made
     for each in listed:
         messages = history.branch(each.id)
-        assert "late" in export_markdown(each, messages, timezone.utc)
+        assert "late" in export_markdown(each, messages, UTC)
         assert "late" in export_json(each, messages)
         assert date_and_time(each.updated)
     assert len(history.search("late")) == len(made)
