@@ -25,6 +25,7 @@ RESTING = {
     "dead": "engine gone, Ctrl+R restarts",
 }
 """What goes on, by the phase of the engine."""
+EDITING = "changing an earlier prompt, Esc leaves it as it was"
 WAITS = "waits for the models; Esc takes it back"
 RETRY = "Ctrl+R tries again, Ctrl+Q leaves."
 MARKS: dict[FinishReason, str] = {
