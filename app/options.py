@@ -323,7 +323,9 @@ def add_chat_settings(parser: argparse.ArgumentParser) -> None:
         metavar=FILE,
         help="the file that keeps conversations, or false for none (default: in the user's data folder)",
     )
-    group.add_argument("--no-history", dest="history", action="store_const", const=False)
+    group.add_argument(
+        "--no-history", dest="history", action="store_const", const=False, help="keep nothing of what is said"
+    )
     group.add_argument(
         "--model-folders", nargs="*", metavar=FOLDER, default=[], help="folders with models to choose from"
     )
