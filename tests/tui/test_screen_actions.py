@@ -598,8 +598,13 @@ async def _theme(pilot, app, engine):
 
 @check("help")
 async def _help(pilot, app, engine):
-    await pilot.press("f1")
-    assert all(action.help in seen(app) for action in ACTIONS)
+    view = app.transcript
+    for asked in (lambda: pilot.press("f1"), lambda: type_in(pilot, "/help")):
+        await asked()
+        told = " ".join(seen(app).split())
+        assert all(action.help in told for action in ACTIONS)
+        begins = view.entries[-1].lines[0]
+        await wait_until(pilot, lambda begins=begins: view.line_at(view.scroll_offset.y) is begins)
 
 
 @check("leave")

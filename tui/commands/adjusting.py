@@ -139,10 +139,16 @@ def panel(app: SpecchatApp, _value: object) -> None:
 
 def help_me(app: SpecchatApp, _value: object) -> None:
     """Show the keys and the commands."""
-    from ..texts import help_text
+    from ..texts import help_lines
+    from ..transcript.entries import HelpEntry
 
-    app.say(help_text(app.settings.keys))
-    app.transcript.to_end()
+    entry, transcript = HelpEntry(help_lines(app.settings.keys)), app.transcript
+    transcript.add(entry)
+
+    def from_its_start() -> None:
+        transcript.scroll_to(y=transcript.virtual_size.height - len(entry.lines), animate=False)
+
+    app.call_after_refresh(from_its_start)
 
 
 def palette(app: SpecchatApp, _value: object) -> None:
