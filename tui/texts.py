@@ -27,7 +27,7 @@ RESTING = {
 """What goes on, by the phase of the engine."""
 EDITING = "changing an earlier prompt, Esc leaves it as it was"
 WAITS = "waits for the models; Esc takes it back"
-RETRY = "Ctrl+R tries again, Ctrl+Q leaves."
+RETRY = "Ctrl+R tries again, F4 chooses another model, Ctrl+Q leaves."
 MARKS: dict[FinishReason, str] = {
     "stop": "",
     "length": "the longest answer that was asked for",

@@ -590,6 +590,7 @@ async def _theme(pilot, app, engine):
         assert app.theme == theme.name
     await type_in(pilot, "/theme")
     picker = await picking(pilot, app)
+    assert [choice.value for choice in picker.shown if choice.current] == [list(themes.BY_NAME)[-1]]
     assert len(picker.shown) == len(themes.BY_NAME)
     await pilot.press(*"dusk", "enter")
     await back(pilot, app)

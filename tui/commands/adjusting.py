@@ -116,7 +116,10 @@ def theme(app: SpecchatApp, name: str | None) -> None:
             app.theme = themes.BY_NAME[result.value].name
 
     shades = {True: "dark", False: "light"}
-    choices = [Choice(name, name, shades[each.dark]) for name, each in themes.BY_NAME.items()]
+    choices = [
+        Choice(name, name, f"a {shades[each.dark]} one", current=each.name == app.theme)
+        for name, each in themes.BY_NAME.items()
+    ]
     app.push_screen(Picker("Themes", choices), picked)
 
 
