@@ -235,7 +235,7 @@ _PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffi
 def _in_folder(place: Place, late: Callable[[], bool]) -> Iterator[tuple[Identity, FoundModel]]:
     root = _state(place.path)
     if root is not None and stat.S_ISREG(root.st_mode):
-        listed = iter([(place.path.parent, [place.path.name])])
+        listed = iter([(place.path.parent, _parts(place.path))])
     else:
         listed = _walk(place.path, place.depth, late)
     for folder, names in listed:
@@ -248,6 +248,13 @@ def _in_folder(place: Place, late: Callable[[], bool]) -> Iterator[tuple[Identit
             if name in files:
                 path = folder / name
                 yield _found(path, _name_of(path), place, files[name], size)
+
+
+def _parts(path: Path) -> list[str]:
+    """The names of the files that the model in this one consists of."""
+    if not _PART.fullmatch(path.name):
+        return [path.name]
+    return [name for name, _ in _entries(path.parent, _MOST_ENTRIES) if _first_part(name) == path.name]
 
 
 def _may_be_a_model(name: str) -> bool:

@@ -68,7 +68,7 @@ def export_json(conversation: Conversation, messages: Sequence[Message]) -> str:
         {
             "format": FORMAT,
             "title": conversation.title,
-            "updated": _utc(conversation.updated),
+            "updated": utc(conversation.updated),
             "pair": conversation.pair,
             "system": conversation.system,
             "head": conversation.head,
@@ -80,7 +80,7 @@ def export_json(conversation: Conversation, messages: Sequence[Message]) -> str:
                     "text": message.text,
                     "token_ids": list(message.token_ids),
                     "mark": message.mark,
-                    "created": _utc(message.created),
+                    "created": utc(message.created),
                     "record": dict(message.record),
                 }
                 for message in messages
@@ -139,7 +139,8 @@ def _closed(text: str) -> str:
     return f"{text}\n{fence}" if fence else text
 
 
-def _utc(seconds: float) -> str | None:
+def utc(seconds: float) -> str | None:
+    """Seconds since the epoch as the JSON has them; null where no calendar has them."""
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,11 @@
-"""`specchat history`: conversations that were kept, listed, searched, exported and deleted."""
+"""`specchat history`: conversations that were kept, listed, searched, exported and deleted.
+
+As JSON, a list and what a search found are one object:
+
+    {"format": 1, "conversations": [{"id", "title", "updated", "messages", "pair"}, ...]}
+
+A search adds to each the id of the `message` and what was `found` in it; of `messages` there is the number.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +19,11 @@ from rich.cells import set_cell_size
 from ..models.gguf_layout import shown
 from .clocks import date_and_time
 from .exit_codes import DONE, UNUSABLE
-from .exporting import export_json, export_markdown
+from .exporting import FORMAT, export_json, export_markdown, utc
 from .history import TITLE_CELLS, Conversation, History, HistoryError, default_path
 from .history_search import HIT, HIT_END
 from .options import Parser
-from .terminal import one_line, show, show_json_text, tell, tell_failure
+from .terminal import json_text, one_line, show, show_json_text, tell, tell_failure
 
 _MOST_ROWS = 10_000
 
@@ -33,7 +40,11 @@ def history_command(parser: Parser, words: Sequence[str]) -> int:
     path = Path(options.file) if options.file else default_path()
     if not path.exists():
         tell_failure(parser.prog, f"nothing has been kept in {shown(path)} yet")
-        return DONE if options.action in ("list", "search") else UNUSABLE
+        if options.action not in ("list", "search"):
+            return UNUSABLE
+        if options.json:
+            _show_json([])
+        return DONE
     try:
         with contextlib.closing(History(path)) as history:
             _ACTIONS[options.action](history, options)
@@ -42,8 +53,12 @@ def history_command(parser: Parser, words: Sequence[str]) -> int:
     return DONE
 
 
-def _list(history: History, _options: argparse.Namespace) -> None:
-    for conversation in history.conversations(limit=_MOST_ROWS):
+def _list(history: History, options: argparse.Namespace) -> None:
+    conversations = history.conversations(limit=_MOST_ROWS)
+    if options.json:
+        _show_json([_facts(conversation) for conversation in conversations])
+        return
+    for conversation in conversations:
         show(_row(conversation))
 
 
@@ -51,9 +66,18 @@ def _search(history: History, options: argparse.Namespace) -> None:
     hits = history.search(" ".join(options.words))
     if not hits:
         tell("nothing that was said has these words")
-    for hit in hits:
+    found = [" ".join(hit.snippet.replace(HIT, "").replace(HIT_END, "").split()) for hit in hits]
+    if options.json:
+        _show_json(
+            [
+                {**_facts(hit.conversation), "message": hit.message, "found": text}
+                for hit, text in zip(hits, found, strict=True)
+            ]
+        )
+        return
+    for hit, text in zip(hits, found, strict=True):
         show(_row(hit.conversation))
-        show(f"      {' '.join(hit.snippet.replace(HIT, '').replace(HIT_END, '').split())}")
+        show(f"      {text}")
 
 
 def _export(history: History, options: argparse.Namespace) -> None:
@@ -68,6 +92,20 @@ def _delete(history: History, options: argparse.Namespace) -> None:
     conversation = history.get(options.id)
     history.delete(options.id)
     tell(f"deleted: {conversation.title}")
+
+
+def _facts(conversation: Conversation) -> dict[str, object]:
+    return {
+        "id": conversation.id,
+        "title": conversation.title,
+        "updated": utc(conversation.updated),
+        "messages": conversation.turns,
+        "pair": conversation.pair,
+    }
+
+
+def _show_json(conversations: list[dict[str, object]]) -> None:
+    show_json_text(json_text({"format": FORMAT, "conversations": conversations}))
 
 
 def _row(conversation: Conversation) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -15,7 +16,15 @@ from .terminal import one_line
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with errors that fit on one line."""
+    """argparse, with errors that fit on one line, and options that may stand among the arguments."""
+
+    def parse_args(  # pyright: ignore[reportIncompatibleMethodOverride] (argparse has overloads)
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        """What the words say; argparse alone takes arguments only where they stand together."""
+        words, said = sys.argv[1:] if args is None else args, namespace or argparse.Namespace()
+        # After a "--" no word is an option, which argparse forgets where it takes them apart.
+        return super().parse_args(words, said) if "--" in words else self.parse_intermixed_args(words, said)
 
     def error(self, message: str) -> NoReturn:
         """End with exit code 2."""
@@ -323,7 +332,9 @@ def add_chat_settings(parser: argparse.ArgumentParser) -> None:
         metavar=FILE,
         help="the file that keeps conversations, or false for none (default: in the user's data folder)",
     )
-    group.add_argument("--no-history", dest="history", action="store_const", const=False)
+    group.add_argument(
+        "--no-history", dest="history", action="store_const", const=False, help="keep nothing of what is said"
+    )
     group.add_argument(
         "--model-folders", nargs="*", metavar=FOLDER, default=[], help="folders with models to choose from"
     )

@@ -241,7 +241,7 @@ def history_parser() -> Parser:
         help="what to do (default: list); delete asks nothing",
     )  # fmt: skip
     parser.add_argument("words", nargs="*", help="the words to search for, or the number of a conversation")
-    parser.add_argument("--json", action="store_true", help="export as JSON")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--file", metavar="FILE", help="another history than the chat's own")
     return parser
 

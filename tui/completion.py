@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from .app import SpecchatApp
 
 MOST = 8
-_PATH = re.compile(r'(?:^|\s)@("?)([^\s"]*)$')
+"""Of those that are shown at a time."""
+_PATH = re.compile(r'(?:^|\s)@("[^"\n]*|[^\s"]*)$')
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,14 @@ class Completion:
 
 
 def completions(before: str, app: SpecchatApp, folder: Path) -> Sequence[Completion]:
-    """What the text before the cursor may become; at most a handful."""
+    """What the text before the cursor may become, the first choice first."""
     if before.startswith("/") and not before.startswith("//") and "\n" not in before:
         name, space, argument = before[1:].partition(" ")
         if not space:
             return _commands(name.lower())
         return _arguments(name.lower(), argument, app, folder)
     found = _PATH.search(before)
-    return _paths(found[2], folder, len(found[2]) + len(found[1])) if found else ()
+    return _paths(found[1], folder) if found else ()
 
 
 def _commands(typed: str) -> list[Completion]:
@@ -49,7 +50,7 @@ def _commands(typed: str) -> list[Completion]:
             f"/{each.command}{' ' if each.argument else ''}", len(typed) + 1, each.usage,
             each.help + (f" ({each.shown})" if each.shown else ""),
         )
-        for each in begun[:MOST]
+        for each in begun
     ]  # fmt: skip
 
 
@@ -58,17 +59,17 @@ def _arguments(name: str, typed: str, app: SpecchatApp, folder: Path) -> list[Co
     if action is None:
         return []
     if action.name == "file":
-        return _paths(typed, folder, len(typed))
+        return _paths(typed, folder)
     words = [] if action.completes is None else list(action.completes(app))
-    return [Completion(word, len(typed), word) for word in words if word.startswith(typed) and word != typed][
-        :MOST
-    ]
+    return [Completion(word, len(typed), word) for word in words if word.startswith(typed) and word != typed]
 
 
-def _paths(typed: str, folder: Path, replaces: int) -> list[Completion]:
-    return [
-        Completion(
-            path if path.endswith("/") else f'"{path}" ' if " " in path else f"{path} ", replaces, path
-        )
-        for path in complete_path(typed, folder, MOST)
-    ]
+def _paths(typed: str, folder: Path) -> list[Completion]:
+    """What a path may become; one with spaces is quoted, and its quotes stay open where it may go on."""
+    found = complete_path(typed.removeprefix('"'), folder, MOST + 1)
+    return [Completion(_quoted(path), len(typed), path) for path in found]
+
+
+def _quoted(path: str) -> str:
+    quote = '"' if " " in path else ""
+    return f"{quote}{path}" if path.endswith("/") else f"{quote}{path}{quote} "

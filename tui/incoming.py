@@ -139,9 +139,7 @@ class Incoming:
 
     def _loaded(self, event: Loaded) -> None:
         app, session = self._app, self._session
-        session.loaded = event
-        session.refused = None
-        session.phase = "ready"
+        session.loaded_with(event)
         summary = NoticeEntry(texts.loaded_summary(event))
         if self._loading is not None:
             app.transcript.replace(self._loading, summary)
@@ -208,6 +206,7 @@ class Incoming:
         self._figures.begin_answer()
         self._figures.draw(sample=False)
         app.pacer.restart(time.thread_time())
+        self._hint_until = 0.0
         self._activity("reading the prompt, Esc stops")
         self._decoding = False
         app.transcript.to_end()
@@ -391,7 +390,9 @@ class Incoming:
     def rest(self) -> None:
         """What was said for a moment is over."""
         self._hint_until = 0.0
-        self._activity(texts.RESTING[self._session.phase])
+        session = self._session
+        changing = session.editing is not None and session.phase == "ready"
+        self._activity(texts.EDITING if changing else texts.RESTING[session.phase])
 
     def _activity(self, text: str) -> None:
         if not self._hint_until:

@@ -30,8 +30,8 @@ class Presets:
             CommandError: there is no such preset.
         """
         if name not in self._kept:
-            known = ", ".join(self._kept) or "none yet; /preset save NAME makes one"
-            raise CommandError(f"there is no preset “{name}”; there are: {known}")
+            known = f"there are: {', '.join(self._kept)}" if self._kept else "/preset save NAME makes one"
+            raise CommandError(f"there is no preset “{name}”; {known}")
         preset = self._kept[name]
         return with_preset(options, preset), str(preset.get("system", system))
 

@@ -56,6 +56,8 @@ class Session:
         self.messages: list[Message] = []
         """The branch in view, from the first prompt on."""
         self.loaded: Loaded | None = None
+        self.used: dict[str, None] = {}
+        """The paths of the models that were loaded so far."""
         self.waiting: ReadPrompt | None = None
         """A prompt that is sent once the models are loaded."""
         self.editing: int | None = None
@@ -74,6 +76,11 @@ class Session:
         """How often what comes of it is still not saved, after it could not be."""
         self._fork: int | None = None
         """The oldest of the versions among which the last step was made."""
+
+    def loaded_with(self, loaded: Loaded) -> None:
+        """These models are there."""
+        self.loaded, self.refused, self.phase = loaded, None, "ready"
+        self.used |= {model.path: None for model in (loaded.target, loaded.draft) if model is not None}
 
     @property
     def busy(self) -> bool:

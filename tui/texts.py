@@ -25,8 +25,9 @@ RESTING = {
     "dead": "engine gone, Ctrl+R restarts",
 }
 """What goes on, by the phase of the engine."""
+EDITING = "changing an earlier prompt, Esc leaves it as it was"
 WAITS = "waits for the models; Esc takes it back"
-RETRY = "Ctrl+R tries again, Ctrl+Q leaves."
+RETRY = "Ctrl+R tries again, F4 chooses another model, Ctrl+Q leaves."
 MARKS: dict[FinishReason, str] = {
     "stop": "",
     "length": "the longest answer that was asked for",
@@ -131,28 +132,38 @@ def origin_legend() -> Content:
     )
 
 
-def help_text(keys: Mapping[str, str]) -> Content:
-    """All commands and keys, from the registry; `keys` are those that the user has set."""
+def help_lines(keys: Mapping[str, str]) -> list[tuple[Content, Content]]:
+    """All commands and keys, from the registry, each with what it does; `keys` are those the user has set.
+
+    A line that explains nothing beside it has an empty second part.
+    """
     from .registry import COMMANDS, KEYS
 
-    widest = max(len(command.usage) for command in COMMANDS) + 3
-    parts: list[str | tuple[str, str]] = []
+    lines: list[tuple[Content, Content]] = []
+
+    def heading(text: str) -> None:
+        lines.append((Content(text).stylize("bold $text-primary"), Content("")))
+
+    def line(left: str, right: str) -> None:
+        lines.append((Content(f"  {left}  ").stylize("$text"), Content(right).stylize(_FAINT)))
+
     for group in dict.fromkeys(command.group for command in COMMANDS):
-        parts.append((f"{group}\n", "bold $text-primary"))
+        heading(group)
         for command in COMMANDS:
             if command.group == group:
                 shown = keys.get(command.name, command.shown)
-                key = f" ({shown})" if shown else ""
-                parts += [(f"  {command.usage:<{widest}}", "$text"), (command.help + key + "\n", _FAINT)]
-        parts.append("\n")
-    parts += [(f"  {'//…':<{widest}}", "$text"), ("send a text that starts with a slash\n", _FAINT)]
-    parts += [(f"  {'@path':<{widest}}", "$text"), ("in a prompt: the text file goes along\n", _FAINT)]
-    parts.append(("\nKeys\n", "bold $text-primary"))
+                line(command.usage, command.help + (f" ({shown})" if shown else ""))
+        heading("")
+    line("//…", "send a text that starts with a slash")
+    line("@path", "in a prompt: the text file goes along")
+    heading("")
+    heading("Keys")
     for key in KEYS:
-        shown = keys.get(key.name, key.shown)
-        parts += [(f"  {shown:<{widest}}", "$text"), (f"{key.help} [{key.name}]\n", _FAINT)]
-    parts.append(("\nThe words in brackets name an action in [keys] of the settings file.", _FAINT))
-    return Content.assemble(*parts).rstrip()
+        line(keys.get(key.name, key.shown), f"{key.help} [{key.name}]")
+    heading("")
+    last = "The words in brackets name an action in [keys] of the settings file."
+    lines.append((Content(last).stylize(_FAINT), Content("")))
+    return lines
 
 
 def without_text(reason: FinishReason) -> str:

@@ -65,6 +65,8 @@ def test_a_split_model_is_its_first_part_and_as_large_as_all(place: Place):
         ("big-00001-of-00002.gguf", "big", 1000),
         ("big-00001-of-00003.gguf", "big", 117),
     ]
+    named = Place("named", place.path / "big-00001-of-00003.gguf")
+    assert [(model.name, model.size_bytes) for model in find_models([named])] == [("big", 117)]
 
 
 def test_parts_without_their_first_are_no_model(place: Place):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from specchat.app import cli
+from specchat.app.parsers import COMMANDS
 from specchat.app.process import EngineProcess
 from specchat.app.requests import AnswerOptions, LoadOptions
 from specchat.app.settings import ChatSettings
@@ -334,6 +335,20 @@ def test_a_reader_that_leaves_ends_the_answer_without_a_traceback(tiny_pair: Tin
         shell=True, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["history", "inspect", "pull", "derive"])
+def test_options_may_stand_anywhere_among_the_arguments(name: str):
+    arguments = {"history": ["search", "two", "words"], "derive": ["a.gguf"]}.get(name, ["a.gguf", "b.gguf"])
+    read = vars(COMMANDS[name]().parse_args(["--json", *arguments]))
+    assert read["json"] is True
+    for place in range(1, len(arguments) + 1):
+        words = [*arguments[:place], "--json", *arguments[place:]]
+        assert vars(COMMANDS[name]().parse_args(words)) == read, words
+
+
+def test_after_two_dashes_no_word_is_an_option():
+    assert COMMANDS["inspect"]().parse_args(["--json", "--", "-c", "--json"]).files == ["-c", "--json"]
 
 
 def test_inspect_describes_a_file_and_judges_a_pair(tiny_pair: TinyPair):

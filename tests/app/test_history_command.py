@@ -56,6 +56,22 @@ def test_an_export_is_the_branch_in_view_as_markdown_or_all_as_json(
     assert [message["text"] for message in json.loads(capsys.readouterr().out)["messages"]][2:] == ["Thanks"]
 
 
+def test_a_list_and_what_a_search_found_are_one_json_object(
+    kept: tuple[int, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run("--json") == 0
+    listed = json.loads(capsys.readouterr().out)["conversations"]
+    assert [(each["id"], each["messages"]) for each in listed] == [(kept[1], 2), (kept[0], 3)]
+    assert listed[1]["title"] == "How do I sort a list?"
+    assert run("search", "sorted", "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["conversations"]
+    assert (found["id"], found["found"]) == (kept[0], "Call sorted.")
+    assert found["message"]
+    for nothing in (["search", "nowhere"], ["list", "--file", tmp_path / "none.db"]):
+        assert run(*nothing, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["conversations"] == []
+
+
 def test_a_deleted_conversation_is_gone(kept: tuple[int, int], capsys: pytest.CaptureFixture[str]):
     assert run("delete", kept[0]) == 0
     assert capsys.readouterr() == ("", "deleted: How do I sort a list?\n")

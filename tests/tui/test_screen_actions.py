@@ -6,6 +6,7 @@ import contextlib
 import json
 import stat
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,13 @@ from textual.widgets import Input, OptionList, Select, TextArea
 
 from specchat.app.events import Cancel, Load
 from specchat.app.requests import LoadOptions, Turn
-from specchat.tui import themes
+from specchat.tui import texts, themes
 from specchat.tui.app import SpecchatApp
 from specchat.tui.registry import ACTIONS, BY_NAME
 from specchat.tui.screens.comparing import ComparingScreen
 from specchat.tui.screens.picker import Picker
 from tests.tiny_models import write_tiny_model
-from tests.tui.scripted_engine import ScriptedEngine, chat, ready, seen, type_in, wait_until
+from tests.tui.scripted_engine import LOADED, ScriptedEngine, chat, ready, seen, type_in, wait_until
 
 Check = Callable[[Pilot, SpecchatApp, ScriptedEngine], Awaitable[None]]
 CHECKS: dict[str, Check] = {}
@@ -92,6 +93,22 @@ async def _complete(pilot, app, engine):
     await pilot.press(*"see @not")
     await pilot.press("tab")
     assert app.prompt.text == "see @notes.md "
+    app.prompt.clear()
+    folder = Path("my notes/of May")
+    folder.mkdir(parents=True)
+    (folder / "first.txt").write_text("the word is plum")
+    await pilot.press(*"see @my", "tab", *"of", "tab", *"f", "tab")
+    assert app.prompt.text == 'see @"my notes/of May/first.txt" '
+    assert "first.txt (16 bytes)" in app.read_prompt(app.prompt.text).files
+    app.prompt.clear()
+    await pilot.press(*"/file my", "tab", "tab", "tab", "enter")
+    assert app.prompt.text == '@"my notes/of May/first.txt" '
+    app.prompt.clear()
+    await pilot.press("/")
+    offered = app.query_one("#suggestions")
+    await wait_until(pilot, lambda: "and more" in offered.text)
+    await pilot.press(*"reg")
+    await wait_until(pilot, lambda: "and more" not in offered.text and "/regen" in offered.text)
 
 
 @check("earlier", "later")
@@ -175,15 +192,23 @@ async def _continue(pilot, app, engine):
 
 @check("edit")
 async def _edit(pilot, app, engine):
+    await pilot.press("f7")
+    assert "no prompt to change yet" in app.state.text
     await exchange(pilot, app, engine, "first", "1")
+    await type_in(pilot, "/edit 2")
+    assert "there is one prompt to edit" in seen(app)
     await exchange(pilot, app, engine, "second", "2")
     await type_in(pilot, "/edit 2")
     assert app.prompt.text == "first"
+    app.incoming.rest()  # the hint's seconds are over
+    assert texts.EDITING in app.state.text
     await pilot.press("escape")
     assert (app.prompt.text, app.session.editing) == ("", None)
     await pilot.press("f7")
     assert app.prompt.text == "second"
-    await exchange(pilot, app, engine, " thoughts", "3")
+    await type_in(pilot, " thoughts")
+    assert "Esc stops" in app.state.text, "what the hint said is done"
+    await answered(pilot, app, engine, "3")
     assert [turn.text for turn in engine.last_ask.turns] == ["first", "1", "second thoughts"]
     assert "2" not in seen(app).split("second thoughts")[1].splitlines()
     await pilot.press("ctrl+up")
@@ -217,6 +242,12 @@ async def _chats(pilot, app, engine):
     await wait_until(pilot, lambda: "stripes" in seen(app))
     await exchange(pilot, app, engine, "and their cubs?", "small")
     assert [turn.text for turn in engine.last_ask.turns] == ["about tigers", "stripes", "and their cubs?"]
+    await pilot.press("f2")
+    picker = await picking(pilot, app)
+    await pilot.press(*"whales")
+    await wait_until(pilot, lambda: ["whales" in row for row in rows(picker)] == [True])
+    await pilot.press("escape")
+    await back(pilot, app)
     await type_in(pilot, "/chats blubber")
     picker = await picking(pilot, app)
     assert "whales" in rows(picker)[0]
@@ -427,6 +458,18 @@ async def _target(pilot, app, engine):
     assert any("download" in row for row in rows(picker))
     await pilot.press("escape")
     await back(pilot, app)
+    hidden = Path(".hidden")  # where no list looks by itself
+    hidden.mkdir()
+    for name in ("one.gguf", "two.gguf"):
+        path = str(write_tiny_model(hidden / name).absolute())
+        engine.say(replace(LOADED, target=replace(LOADED.target, path=path), draft=None))
+        await wait_until(pilot, lambda path=path: app.session.loaded.target.path == path)
+    await pilot.press("f4")
+    picker = await picking(pilot, app)
+    listed = {choice.value: choice.current for choice in picker.shown[:2]}
+    assert listed == {str((hidden / "one.gguf").absolute()): False, path: True}
+    await pilot.press("escape")
+    await back(pilot, app)
 
 
 @check("draft")
@@ -547,6 +590,7 @@ async def _theme(pilot, app, engine):
         assert app.theme == theme.name
     await type_in(pilot, "/theme")
     picker = await picking(pilot, app)
+    assert [choice.value for choice in picker.shown if choice.current] == [list(themes.BY_NAME)[-1]]
     assert len(picker.shown) == len(themes.BY_NAME)
     await pilot.press(*"dusk", "enter")
     await back(pilot, app)
@@ -555,8 +599,13 @@ async def _theme(pilot, app, engine):
 
 @check("help")
 async def _help(pilot, app, engine):
-    await pilot.press("f1")
-    assert all(action.help in seen(app) for action in ACTIONS)
+    view = app.transcript
+    for asked in (lambda: pilot.press("f1"), lambda: type_in(pilot, "/help")):
+        await asked()
+        told = " ".join(seen(app).split())
+        assert all(action.help in told for action in ACTIONS)
+        begins = view.entries[-1].lines[0]
+        await wait_until(pilot, lambda begins=begins: view.line_at(view.scroll_offset.y) is begins)
 
 
 @check("leave")

@@ -31,6 +31,7 @@ async def test_a_failed_load_says_why_and_can_be_tried_again(way):
         assert REFUSED in seen(app)
         assert "✗" in "".join(line.strip.text for e in app.transcript.entries for line in e.lines)
         assert "Ctrl+R tries again" in app.state.text
+        assert "F4 chooses another model" in seen(app)
         if way == "ctrl+r":
             await pilot.press("ctrl+r")
         else:

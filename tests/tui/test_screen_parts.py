@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from rich.cells import cell_len
 
 from specchat.app.decoding.stats import AnswerStats
 from specchat.app.requests import AnswerOptions
 from specchat.tui import figures, parameters, registry, texts
 from specchat.tui.actions import Action, CommandError, Do, Say
 from specchat.tui.pacing import RefreshPacer
+from specchat.tui.transcript.entries import HelpEntry
+from specchat.tui.transcript.ink import Ink
 
 
 def test_a_cheap_refresh_comes_at_the_shortest_interval():
@@ -155,9 +158,22 @@ def test_a_parameter_reads_what_it_shows(parameter: parameters.Parameter):
 
 
 def test_the_help_is_made_from_the_registry():
-    text = texts.help_text({}).plain
+    text = "\n".join(f"{left.plain}{right.plain}" for left, right in texts.help_lines({}))
     assert all(command.usage in text and command.help in text for command in registry.COMMANDS)
     assert all(key.shown in text and key.help in text for key in registry.KEYS)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
+def test_what_the_help_says_of_a_name_stands_in_a_column_of_its_own(width: int):
+    entry = HelpEntry(texts.help_lines({}))
+    entry.layout(Ink(width, {}), "markdown")
+    drawn = [line.strip.text.removeprefix("▎ ").rstrip() for line in entry.lines]
+    names = {left.plain.strip() for left, _ in texts.help_lines({})}
+    column = next(line for line in drawn if line.startswith("  /regen")).index("answer the last")
+    for line in drawn[: drawn.index("Keys")]:
+        alone = line.strip() in names
+        assert alone or (line[:column].strip() in {"", *names} and line[column - 1] == " "), line
+    assert all(cell_len(line.strip.text) <= width for line in entry.lines)
 
 
 @pytest.mark.parametrize("together", [registry.CHAT_KEYS, registry.COMPARE_KEYS], ids=["chat", "compare"])

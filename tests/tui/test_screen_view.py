@@ -298,6 +298,18 @@ async def test_a_resize_keeps_the_place_that_is_being_read():
         assert not transcript.following
 
 
+async def test_a_terminal_that_shows_all_of_it_has_nothing_more_below():
+    engine = ScriptedEngine()
+    app = chat(engine)
+    async with app.run_test(size=(120, 15)) as pilot:
+        await long_answer(pilot, engine, 10)
+        await pilot.press("ctrl+home")
+        await wait_until(pilot, lambda: "more below" in app.state.text)
+        await pilot.resize_terminal(120, 60)
+        await wait_until(pilot, lambda: "more below" not in app.state.text)
+        assert app.transcript.following
+
+
 async def test_no_size_is_too_small_to_draw():
     engine = ScriptedEngine()
     app = chat(engine)

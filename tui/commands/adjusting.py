@@ -116,7 +116,10 @@ def theme(app: SpecchatApp, name: str | None) -> None:
             app.theme = themes.BY_NAME[result.value].name
 
     shades = {True: "dark", False: "light"}
-    choices = [Choice(name, name, shades[each.dark]) for name, each in themes.BY_NAME.items()]
+    choices = [
+        Choice(name, name, f"a {shades[each.dark]} one", current=each.name == app.theme)
+        for name, each in themes.BY_NAME.items()
+    ]
     app.push_screen(Picker("Themes", choices), picked)
 
 
@@ -139,10 +142,16 @@ def panel(app: SpecchatApp, _value: object) -> None:
 
 def help_me(app: SpecchatApp, _value: object) -> None:
     """Show the keys and the commands."""
-    from ..texts import help_text
+    from ..texts import help_lines
+    from ..transcript.entries import HelpEntry
 
-    app.say(help_text(app.settings.keys))
-    app.transcript.to_end()
+    entry, transcript = HelpEntry(help_lines(app.settings.keys)), app.transcript
+    transcript.add(entry)
+
+    def from_its_start() -> None:
+        transcript.scroll_to(y=transcript.virtual_size.height - len(entry.lines), animate=False)
+
+    app.call_after_refresh(from_its_start)
 
 
 def palette(app: SpecchatApp, _value: object) -> None:

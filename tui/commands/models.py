@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ...app.catalog import (
     FoundModel,
     ModelRow,
+    Place,
     as_draft,
     best_first,
     default_places,
@@ -227,8 +228,9 @@ def _download_choice(known: Known) -> Choice:
 
 
 def models_here(app: SpecchatApp) -> list[FoundModel]:
-    """The models on this disk."""
-    return find_models(default_places(os.environ, Path.home(), app.settings.model_folders))
+    """The models on this disk, first those that this chat has used, wherever they lie."""
+    used = [Place("used in this chat", Path(path)) for path in app.session.used]
+    return find_models([*used, *default_places(os.environ, Path.home(), app.settings.model_folders)])
 
 
 def _found_choice(model: FoundModel, current: str) -> Choice:

@@ -49,8 +49,12 @@ def edit(app: SpecchatApp, back: int | None) -> None:
     session = app.session
     prompts = [place for place, message in enumerate(session.messages) if message.role == "user"]
     back = 1 if back is None else back
+    if not prompts:
+        app.incoming.hint("there is no prompt to change yet")
+        return
     if not 1 <= back <= len(prompts):
-        raise CommandError(f"there are {len(prompts)} prompts to edit; /edit 1 is the last one")
+        there = f"there are {len(prompts)} prompts" if len(prompts) > 1 else "there is one prompt"
+        raise CommandError(f"{there} to edit; /edit 1 is the last one")
     session.editing = prompts[-back]
     app.prompt.put(session.messages[session.editing].text)
     app.incoming.hint("Enter sends it on a branch of its own; Esc leaves it as it was")
@@ -136,9 +140,11 @@ def _found(app: SpecchatApp, text: str) -> list[Choice]:
         words = text.lower().split()
         choices = [each for each in titled if each.answers(words)]
         # A single letter is found everywhere, and takes its time.
+        shown = {each.value[0]: each.title for each in choices}
         for hit in app.session.history.search(text) if len(text) > 1 else ():
             snippet = printable(" ".join(hit.snippet.replace("\x02", "").replace("\x03", "").split()))
-            choices.append(Choice((hit.conversation.id, hit.message), hit.conversation.title, snippet))
+            if snippet.strip("…") not in shown.get(hit.conversation.id, ""):
+                choices.append(Choice((hit.conversation.id, hit.message), hit.conversation.title, snippet))
     except HistoryError:
         return []
     return choices

@@ -26,9 +26,10 @@ class ParametersScreen(ModalScreen["tuple[AnswerOptions, str] | None"]):
 
     def compose(self) -> ComposeResult:
         """One field under the other."""
-        with VerticalScroll(id="parameters", can_focus=False):
-            yield Static(Content("Parameters, from the next answer on").stylize("bold $text-primary"))
-            with Vertical(id="parameter-fields"):
+        with Vertical(id="parameters"):
+            title = Content("Parameters, from the next answer on").stylize("bold $text-primary")
+            yield Static(title, id="parameters-title")
+            with VerticalScroll(id="parameter-fields", can_focus=False):
                 for each in PARAMETERS:
                     with Horizontal(classes="parameter"):
                         yield Label(each.title, classes="parameter-name")
@@ -43,16 +44,17 @@ class ParametersScreen(ModalScreen["tuple[AnswerOptions, str] | None"]):
                         yield Label(each.help, classes="parameter-help")
                 yield Label("System prompt", classes="parameter-name")
                 yield LongField(self._system, compact=True, id="parameter-system")
-            with Horizontal(id="presets"):
-                yield Select(
-                    [(Content(printable(name)), name) for name in self._presets.names()], prompt="preset",
-                    compact=True, id="preset-load",
-                )  # fmt: skip
-                yield Field(placeholder="save as preset: name, Enter", compact=True, id="preset-name")
-            yield Static("", id="parameters-say")
-            with Horizontal(id="parameters-end"):
-                yield Button("Use (Ctrl+S)", id="use", variant="primary", compact=True)
-                yield Button("Back (Esc)", id="back", compact=True)
+            with Vertical(id="parameters-foot"):
+                with Horizontal(id="presets"):
+                    yield Select(
+                        [(Content(printable(name)), name) for name in self._presets.names()], prompt="preset",
+                        compact=True, id="preset-load",
+                    )  # fmt: skip
+                    yield Field(placeholder="save as preset: name, Enter", compact=True, id="preset-name")
+                yield Static("", id="parameters-say")
+                with Horizontal(id="parameters-end"):
+                    yield Button("Use (Ctrl+S)", id="use", variant="primary", compact=True)
+                    yield Button("Back (Esc)", id="back", compact=True)
 
     def on_mount(self) -> None:
         """Begin with the first field."""

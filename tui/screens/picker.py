@@ -90,8 +90,9 @@ class Picker(ModalScreen["Picked | None"]):
     def compose(self) -> ComposeResult:
         """A line to type in, the rows, and the keys."""
         with Vertical(id="picker"):
-            yield Static(Content(printable(self._title)).stylize("bold $text-primary"), id="picker-title")
-            yield Field(placeholder="type to narrow down", id="picker-filter")
+            with Vertical(id="picker-head"):
+                yield Static(Content(printable(self._title)).stylize("bold $text-primary"), id="picker-title")
+                yield Field(placeholder="type to narrow down", id="picker-filter")
             yield OptionList(id="picker-rows")
             keys = [("Enter", "take"), *((key.capitalize(), what) for key, what in self._keys.items())]
             parts: list[tuple[str, str]] = []

@@ -10,7 +10,7 @@ from textual.content import Content
 from ...app.decoding.stats import Origin
 from ...app.events import LoadProgress, Piece
 from ...app.thinking import ThoughtSplitter, split
-from .ink import Ink, Line, PrintableText, Row, printable
+from .ink import Ink, Line, PrintableText, Row, breaks, printable
 from .live import Flow, Live, LiveMarkdown
 from .markdown import markdown_rows
 
@@ -99,6 +99,31 @@ class NoticeEntry(Entry):
         }[self.kind]
         content = self.content.stylize_before("$text-muted") if self.kind == "info" else self.content
         return [Row(content, Content(sign).stylize(style), Content(" " * len(sign)))]
+
+
+class HelpEntry(Entry):
+    """Names at the left, and beside them what they stand for, in a column of its own."""
+
+    def __init__(self, lines: Sequence[tuple[Content, Content]]) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def rows(self, ink: Ink, view: View) -> list[Row]:
+        """A row for each line on the screen; a name that is longer than its column has one to itself."""
+        widest = max((left.cell_length for left, right in self._lines if right.plain), default=0)
+        column = min(widest, ink.text_width // 3)
+        width = max(8, ink.text_width - len(_BAR) - column)
+        rows: list[Row] = []
+        for left, right in self._lines:
+            alone = not right.plain or left.cell_length > column
+            if alone:
+                rows.append(Row(left.rstrip()))
+            parts = right.divide(breaks(right.plain, width)) if right.plain else []
+            for place, part in enumerate(parts):
+                before = Content("") if alone or place else left
+                gap = " " * (column - before.cell_length)
+                rows.append(Row(Content.assemble(before, gap, part.rstrip())))
+        return rows
 
 
 class ContextEntry(Entry):

@@ -286,8 +286,8 @@ class Transcript(ScrollView, can_focus=False):
 
     def _on_resize(self) -> None:
         self._layout_all()
-        if self._following:
-            self.scroll_end(animate=False, immediate=True)
+        if self._following or not (self._stale or self._height > self.size.height):
+            self.to_end()
 
     def notify_style_update(self) -> None:
         """Draw everything in the new theme's colours."""
