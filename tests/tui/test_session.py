@@ -107,6 +107,32 @@ def test_a_prompt_that_had_no_answer_stays_when_another_try_ends_without_one(
     assert [each.text for each in history.branch(history.conversations()[0].id)] == ["one"]
 
 
+@pytest.mark.parametrize("place", [None, 0, 2])
+def test_what_comes_back_after_it_could_not_be_saved_at_once_is_in_the_file_once(
+    session: Session, history: History, monkeypatch: pytest.MonkeyPatch, place: int | None
+):
+    def full(*_: object, **__: object) -> int:
+        raise HistoryError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        for change in ("begin", "add"):
+            patch.setattr(history, change, full)
+        talk(session, "one", "1")
+        session.ask("two")
+    if place is None:
+        session.again()
+    else:
+        session.editing = place
+        session.ask("another")
+    session.keep_so_far("something")
+    assert session.end_answer("") is False
+    assert not session.trouble
+    expected = ["one", "1", "two"]
+    assert [message.text for message in session.messages] == expected
+    assert [text for _, text, _, _ in kept(history, session)] == expected
+    assert [message.text for message in history.branch(session.conversation or 0)] == expected
+
+
 def test_a_prompt_is_kept_before_it_is_answered(session: Session, history: History, tmp_path: Path):
     session.ask("one")
     other = History(tmp_path / "history.db")
