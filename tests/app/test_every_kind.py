@@ -25,7 +25,7 @@ from tests.app.decoding.scripted import (
     rounds,
     tokens_of,
 )
-from tests.app.test_engine import HELLO, Driven, options
+from tests.app.driven import HELLO, Driven, options
 from tests.tiny_architectures import SLIDING_WINDOW, write_tiny_architecture, write_tiny_kin
 from tests.tiny_models import EXACT, TinyPair
 
