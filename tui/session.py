@@ -136,7 +136,7 @@ class Session:
 
         Whatever becomes of this process, no more is lost than what comes afterwards.
         """
-        if not (self.busy and text and self.messages):
+        if not (self.busy and text):
             return
         if self._rests:
             self._rests -= 1
