@@ -65,16 +65,16 @@ class Answerer:
         pair, options = self._pair, command.options
         target = pair.target.context
         prompt = build_prompt(command.turns, pair.template, pair.target.model, target.size)
+        if command.afresh:
+            for loaded in (pair.target, pair.draft):
+                if loaded is not None:
+                    loaded.context.truncate(0)
         draws = np.random.default_rng(
             options.sampling.seed if options.sampling.seed is not None else secrets.randbits(64)
         )
         sampler = Sampler(options.sampling)
         pacing = self._pacing(options.drafting, prompt.tokens, sampler, draws)
         told = _Telling(self._emit, pair, self._baseline, prompt, self._clock)
-        if command.afresh:
-            for loaded in (pair.target, pair.draft):
-                if loaded is not None:
-                    loaded.context.truncate(0)
         if not self._prefill("target", target, prompt.tokens):
             told.end("cancelled")
             return

@@ -40,9 +40,9 @@ def built_in_prompts() -> Prompts:
             "Give a JSON array with ten countries, each with name, capital, population and currency.",
         ),
         "edit": (
-            f"Rename `people` to `persons` in this code and show all of it:\n\n```python\n{_READER}```",
-            f"Change the port of the server to 9090 and show the whole file:\n\n```toml\n{_CONFIG}```",
-            f"Add a column `note TEXT` at the end of the table and show all of it:\n\n```sql\n{_TABLE}```",
+            f"Rename `people` to `persons` in this code and show all of it:\n\n```python\n{PARSER}```",
+            f"Change the port of the server to 9090 and show the whole file:\n\n```toml\n{CONFIG}```",
+            f"Add a column `note TEXT` at the end of the table and show all of it:\n\n```sql\n{TABLE}```",
         ),
         "explanation": (
             "Explain how a hash table works, and what happens when two keys collide.",
@@ -113,10 +113,15 @@ def _json_lines(path: Path, lines: Iterable[str]) -> Iterable[tuple[str, str]]:
         yield kind or _OWN, prompt.strip()
 
 
-_READER = """\
+# Benchmarks ask about these texts as well: the figures they have recorded are of them as they are.
+
+PARSER = """\
 def parse_line(line):
     parts = line.strip().split(",")
-    return {"name": parts[0], "age": int(parts[1]), "city": parts[2]}
+    name = parts[0]
+    age = int(parts[1])
+    city = parts[2]
+    return {"name": name, "age": age, "city": city}
 
 
 def parse_file(path):
@@ -127,7 +132,7 @@ def parse_file(path):
     return people
 """
 
-_CONFIG = """\
+CONFIG = """\
 [server]
 host = "127.0.0.1"
 port = 8080
@@ -144,9 +149,11 @@ pool = 10
 [log]
 level = "info"
 file = "/var/log/shop.log"
+rotate = "daily"
+keep = 14
 """
 
-_TABLE = """\
+TABLE = """\
 CREATE TABLE orders (
     id INTEGER PRIMARY KEY,
     customer_id INTEGER NOT NULL,
@@ -157,4 +164,5 @@ CREATE TABLE orders (
 );
 
 CREATE INDEX orders_by_customer ON orders (customer_id);
+CREATE INDEX orders_by_status ON orders (status);
 """

@@ -96,17 +96,14 @@ class Contestant:
     def answer(self, turns: tuple[Turn, ...], options: AnswerOptions, *, afresh: bool) -> Observed | None:
         """Answer the last turn; `None` where it was cancelled.
 
-        `afresh` forgets the caches before, so that the time to the first token is that of the whole prompt.
+        `afresh` as in `Ask`: the time to the first token is then that of the whole prompt.
 
         Raises:
             SpecchatError: the prompt does not fit, or llama.cpp would not run a pass.
         """
-        if afresh:
-            for model in (self.pair.target, self.pair.draft):
-                if model is not None:
-                    model.context.truncate(0)
         self._reset()
-        self._answerer.answer(Ask(turns, replace(options, drafting=self._drafting(options.drafting))))
+        options = replace(options, drafting=self._drafting(options.drafting))
+        self._answerer.answer(Ask(turns, options, afresh))
         finished = self._finished
         if finished is None or finished.reason == "cancelled":
             return None

@@ -21,7 +21,7 @@ ANSWER_ROOM = 64
 class Template(Protocol):
     """A chat template; `specchat.models.template.ChatTemplate` is one."""
 
-    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
+    def render(self, messages: Sequence[Message]) -> str:
         """The text that the model reads for these messages."""
         ...
 
@@ -29,7 +29,7 @@ class Template(Protocol):
 class Tokenizer(Protocol):
     """A vocabulary's tokenizer; `specchat.models.llama.Model` is one."""
 
-    def tokenize(self, text: str, *, add_special: bool, parse_special: bool = True) -> list[int]:
+    def tokenize(self, text: str, *, add_special: bool) -> list[int]:
         """Token ids of a text."""
         ...
 

@@ -11,7 +11,7 @@ from ..models.gguf_file import GgufHeader
 from ..models.gguf_layout import shown
 from ..models.memory import estimate, vocabulary_bytes
 from ..models.quantizing import BUFFERS, FILE_TYPES
-from ..models.tensors import TensorGroup
+from ..models.tensors import TensorGroup, block_named
 from .byte_counts import bytes_text
 from .footprint import Machine, too_little
 from .loading import in_main_memory
@@ -114,8 +114,5 @@ def refuse_making_without_room(header: GgufHeader, machine: Machine) -> None:
 
 
 def _stored_as(group: TensorGroup, type_name: str) -> TensorGroup:
-    # gguf brings numpy, and the command line's own start is to stay cheap.
-    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
-
-    values, size = GGML_QUANT_SIZES[GGMLQuantizationType[type_name]]
+    values, size = block_named(type_name)
     return replace(group, type=type_name, size_bytes=group.parameters * size // values)

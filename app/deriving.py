@@ -22,6 +22,7 @@ from ..models.gguf_file import GgufHeader, read_header
 from ..models.gguf_layout import Layout, read_layout, shown
 from ..models.pruning import refuse_unprunable
 from ..models.quantizing import FILE_TYPES, quantize
+from ..models.tensors import block_named
 from .private_files import make_folder
 
 Progress = Callable[[float], None]
@@ -258,9 +259,6 @@ def put(made: Path, recipe: Recipe, path: Path) -> Derived:
 
 def estimated_bytes(source: Source, recipe: Recipe) -> int:
     """About how large the draft will be, rather too large than too small."""
-    # gguf brings numpy, and the command line's own start is to stay cheap.
-    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
-
     layers = max(source.header.block_count, 1)
     kept = 1.0
     if recipe.skipped:
@@ -269,7 +267,7 @@ def estimated_bytes(source: Source, recipe: Recipe) -> int:
         kept = 1.0 - in_layers / whole * len(recipe.skipped) / layers
     if not recipe.quant:
         return int(source.header.size_bytes * kept)
-    values, size = GGML_QUANT_SIZES[GGMLQuantizationType[FILE_TYPES[recipe.quant].tensors]]
+    values, size = block_named(FILE_TYPES[recipe.quant].tensors)
     return int(source.header.parameters * kept * size / values * _MIXED)
 
 

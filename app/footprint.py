@@ -52,7 +52,7 @@ def context_size(asked: int, train_context: int) -> int:
 
 
 def needed(
-    headers: Sequence[GgufHeader], options: LoadOptions, processor: Processor, chunk: int = CPU_CHUNK
+    headers: Sequence[GgufHeader], options: LoadOptions, processor: Processor
 ) -> tuple[MemoryEstimate, ...]:
     """What each takes: the first header is the target's, any other a draft's. They keep their tokens."""
     size = context_size(options.ctx_size, headers[0].train_context)
@@ -61,7 +61,7 @@ def needed(
             header,
             ContextSettings(
                 size,
-                chunk,
+                CPU_CHUNK,
                 rows_of("target" if index == 0 else "draft"),
                 options.cache_type_k,
                 options.cache_type_v,
@@ -75,11 +75,7 @@ def needed(
 
 
 def context_that_fits(
-    headers: Sequence[GgufHeader],
-    options: LoadOptions,
-    processor: Processor,
-    available: int,
-    chunk: int = CPU_CHUNK,
+    headers: Sequence[GgufHeader], options: LoadOptions, processor: Processor, available: int
 ) -> int:
     """The largest context, up to the one wanted, with which a target and its draft fit so many bytes.
 
@@ -87,7 +83,7 @@ def context_that_fits(
     """
 
     def total_at(size: int) -> int:
-        return together(needed(headers, replace(options, ctx_size=size), processor, chunk))
+        return together(needed(headers, replace(options, ctx_size=size), processor))
 
     return largest_context(context_size(options.ctx_size, headers[0].train_context), total_at, available)
 

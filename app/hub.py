@@ -27,7 +27,7 @@ class Listed:
     """SHA-256; empty for a small file, which is kept in git itself."""
 
 
-def list_files(repository: str, token: str | None = None) -> list[Listed]:
+def list_files(repository: str) -> list[Listed]:
     """The files of a repository's branch `main`, those in folders too.
 
     Endpoint, token and offline mode are what huggingface_hub reads from its environment.
@@ -39,7 +39,7 @@ def list_files(repository: str, token: str | None = None) -> list[Listed]:
     from huggingface_hub.hf_api import RepoFile
 
     with in_words(repository, repository), discreet():
-        hub = HfApi(endpoint=constants.ENDPOINT, token=token)
+        hub = HfApi(endpoint=constants.ENDPOINT)
         try:
             # The listing is tried again and again for half a minute where there is no network; this is not.
             told = hub.model_info(repository, timeout=constants.HF_HUB_ETAG_TIMEOUT)

@@ -65,7 +65,7 @@ class Expected:
     tokens_per_pass: float
 
 
-class PassCosts:
+class RelativeCosts:
     """What passes cost, in passes of the target over one token."""
 
     def __init__(self, target: Sequence[float], layers: int, head_share: float, size_ratio: float) -> None:
@@ -96,14 +96,14 @@ class PassCosts:
         return max(float(start + slope * kept), 1e-3)
 
 
-def expected(trial: Trial, costs: PassCosts) -> Expected:
+def expected(trial: Trial, costs: RelativeCosts) -> Expected:
     """What a trial's draft gives at its best fixed length, drafting through the texts as decoding would."""
     draft = costs.draft(costs.layers - len(trial.skipped))
     longest = min(MAX_DRAFT, len(costs.target) - 2)
     return max((_drafted(trial, costs, draft, k) for k in range(1, longest + 1)), key=lambda e: e.speedup)
 
 
-def _drafted(trial: Trial, costs: PassCosts, draft: float, length: int) -> Expected:
+def _drafted(trial: Trial, costs: RelativeCosts, draft: float, length: int) -> Expected:
     tokens, rounds, drafted, accepted = 0, 0, 0, 0
     for right in trial.guessed:
         at = 0
@@ -127,7 +127,7 @@ def _drafted(trial: Trial, costs: PassCosts, draft: float, length: int) -> Expec
 def search_layers(
     layers: int,
     try_out: Callable[[tuple[int, ...]], Trial],
-    costs: PassCosts,
+    costs: RelativeCosts,
     random: np.random.Generator,
     goes_on: Callable[[], bool],
 ) -> list[Trial]:
@@ -164,7 +164,7 @@ def search_layers(
     return trials
 
 
-def best(trials: Sequence[Trial], costs: PassCosts) -> Trial:
+def best(trials: Sequence[Trial], costs: RelativeCosts) -> Trial:
     """The trial whose draft is expected to give most."""
     return max(trials, key=lambda trial: expected(trial, costs).speedup)
 
@@ -197,7 +197,7 @@ class _Beliefs:
 
 
 def _next(
-    beliefs: _Beliefs, costs: PassCosts, random: np.random.Generator, tried: set[tuple[int, ...]]
+    beliefs: _Beliefs, costs: RelativeCosts, random: np.random.Generator, tried: set[tuple[int, ...]]
 ) -> tuple[int, ...] | None:
     """The next set to try: the best of a draw, or where all of these were tried, the best of the others.
 
@@ -221,7 +221,7 @@ def _next(
     return other
 
 
-def _promise(agreement: float, draft: float, costs: PassCosts) -> float:
+def _promise(agreement: float, draft: float, costs: RelativeCosts) -> float:
     """The speed-up at the best length, were each token accepted with this probability."""
     lengths = np.arange(1, min(MAX_DRAFT, len(costs.target) - 2) + 1)
     tokens = 1.0 + np.cumsum(agreement**lengths)

@@ -112,12 +112,6 @@ class Pair:
         draft = self.draft is None or self.draft.recipe.unchanged
         return self.options == options and not self.left_out and self.target.recipe.unchanged and draft
 
-    def close(self) -> None:
-        """Free everything."""
-        if self.draft:
-            self.draft.close()
-        self.target.close()
-
 
 class PairLoader:
     """Loads one pair after another; a model that the next one has as well stays loaded, cache and all."""
@@ -244,21 +238,6 @@ class PairLoader:
                     raise
                 raise LoadError(f"{error}; name another draft, or start without --draft") from None
             self._bytes[role] = takes.get(role, 0)
-
-
-def load_pair(
-    options: LoadOptions,
-    emit: Emit,
-    cancelled: Cancelled,
-    clock: Callable[[], float] = time.perf_counter,
-) -> Pair:
-    """Load one pair, that whoever asked for it closes; raises what `PairLoader.load` does."""
-    loader = PairLoader(emit, cancelled, clock)
-    try:
-        return loader.load(options)
-    except BaseException:
-        loader.close()
-        raise
 
 
 def load_model(

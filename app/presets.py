@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from . import toml_text
-from .private_files import make_folder
+from .private_files import write_whole
 from .requests import AnswerOptions, Drafting
 from .settings import PRESET_TABLES, Preset, Setting, SettingsError
 from .settings_file import read_presets
@@ -74,7 +71,7 @@ def save_preset(path: Path, name: str, preset: Preset, known: Sequence[Setting])
     for title, values in {**read_presets(path, known), name: preset}.items():
         lines += [f"[{toml_text.key('presets', title)}]", *preset_lines(values, known), ""]
     try:
-        _replace(path, "\n".join(lines))
+        write_whole(path, "\n".join(lines))
     except OSError as error:
         raise SettingsError(
             f"the preset cannot be kept in {toml_text.printable(path)}: {error.strerror}"
@@ -88,18 +85,3 @@ def preset_lines(preset: Preset, known: Sequence[Setting]) -> list[str]:
         for setting in known
         if setting.table in PRESET_TABLES and setting.dest in preset
     ]
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write the file whole, so that no reader sees half of it."""
-    path = path.resolve()  # a link stays a link
-    make_folder(path.parent)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 
@@ -40,3 +42,22 @@ def open_to_append(path: Path) -> int:
     """
     make_folder(path.parent)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file, in place of one that may be there, so that no reader sees half of it.
+
+    Raises:
+        OSError: It cannot be written; what was there stays.
+    """
+    path = Path(os.path.realpath(path))  # a link stays a link
+    make_folder(path.parent)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise

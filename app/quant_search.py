@@ -91,7 +91,6 @@ def find_fastest(
     candidates: Sequence[Recipe] = CANDIDATES,
     least_agreement: float = LEAST_AGREEMENT,
     on_candidate: Callable[[Recipe, int], None] = lambda _recipe, _number: None,
-    on_measured: Callable[[Measured], None] = lambda _measured: None,
     check: Callable[[], None] = lambda: None,
 ) -> QuantSearch:
     """Quantize, measure beside the source and compare guesses, candidate by candidate.
@@ -108,7 +107,6 @@ def find_fastest(
         candidates: What to try.
         least_agreement: What a candidate has to agree to be chosen.
         on_candidate: Told what is tried next, and its place among the candidates.
-        on_measured: Told what came of it.
         check: Called wherever stopping is possible; where it raises `Stopped`, the search ends with the best
             of what was measured.
 
@@ -139,7 +137,6 @@ def find_fastest(
                 check()
                 one = _measure(recipe, path, candidate, context, own, samples, check)
             measured.append(one)
-            on_measured(one)
             best = _best(measured, least_agreement)
             for other in [other for other in made if other not in best]:
                 made.pop(other).unlink()

@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, cast
 
 import platformdirs
 
-from .private_files import make_folder
+from .private_files import write_whole
 
 _MOST_ENTRIES = 200
 
@@ -34,7 +32,7 @@ class Remembered:
         return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
     def keep(self, what: str, depends_on: object, measured: dict[str, Any]) -> None:
-        """Keep a measurement; the file is replaced whole, so that no reader sees half of it."""
+        """Keep a measurement."""
         entries = self._entries()
         key = _key(what, depends_on)
         entries.pop(key, None)
@@ -42,14 +40,7 @@ class Remembered:
         while len(entries) > _MOST_ENTRIES:
             del entries[next(iter(entries))]
         with contextlib.suppress(OSError):
-            make_folder(self._path.parent)
-            handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=self._path.name)
-            try:
-                with os.fdopen(handle, "w") as file:
-                    file.write(json.dumps(entries))  # in one piece, which `json` does many times faster
-                Path(name).replace(self._path)
-            except OSError:
-                Path(name).unlink(missing_ok=True)
+            write_whole(self._path, json.dumps(entries))
 
     def _entries(self) -> dict[str, Any]:
         try:

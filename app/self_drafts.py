@@ -12,7 +12,7 @@ from ..models.derived import Recipe
 from ..models.llama import Context
 from .decoding.costs import Costs
 from .deriving import Source, estimated_bytes, write
-from .layer_search import Expected, PassCosts, Trial, best, expected, search_layers
+from .layer_search import Expected, RelativeCosts, Trial, best, expected, search_layers
 from .measuring import measure_costs
 from .own_text import Sample, agreement_by_kind, guesses, opened
 from .pass_times import Timed, ratio, take_turns
@@ -89,7 +89,7 @@ def find_layers(
     measured = measure_costs(context, None, budget_s=_COSTS_S).target_s
     target_s = Costs(measured, None).target(MAX_DRAFT + 1)
     size_ratio = estimated_bytes(source, recipe) / source.header.size_bytes if recipe.quant else 1.0
-    costs = PassCosts(target_s.tolist(), layers, _head_share(source), min(size_ratio, 1.0))
+    costs = RelativeCosts(target_s.tolist(), layers, _head_share(source), min(size_ratio, 1.0))
 
     def try_out(skipped: tuple[int, ...]) -> Trial:
         check()

@@ -1,5 +1,7 @@
 """Forty prompts of five kinds, from where drafting pays most to where it pays least."""
 
+from specchat.app.compare_prompts import CONFIG, PARSER, TABLE
+
 CART = """\
 class Cart:
     def __init__(self):
@@ -16,23 +18,6 @@ class Cart:
 
     def remove(self, name):
         self.items = [item for item in self.items if item[0] != name]
-"""
-
-PARSER = """\
-def parse_line(line):
-    parts = line.strip().split(",")
-    name = parts[0]
-    age = int(parts[1])
-    city = parts[2]
-    return {"name": name, "age": age, "city": city}
-
-
-def parse_file(path):
-    people = []
-    with open(path) as file:
-        for line in file:
-            people.append(parse_line(line))
-    return people
 """
 
 QUEUE = """\
@@ -59,41 +44,6 @@ PAGE = """\
   <li><a href="/help">Help</a></li>
   <li><a href="/about">About</a></li>
 </ul>
-"""
-
-CONFIG = """\
-[server]
-host = "127.0.0.1"
-port = 8080
-workers = 4
-timeout = 30
-
-[database]
-host = "127.0.0.1"
-port = 5432
-name = "shop"
-user = "shop"
-pool = 10
-
-[log]
-level = "info"
-file = "/var/log/shop.log"
-rotate = "daily"
-keep = 14
-"""
-
-TABLE = """\
-CREATE TABLE orders (
-    id INTEGER PRIMARY KEY,
-    customer_id INTEGER NOT NULL,
-    created_at TEXT NOT NULL,
-    shipped_at TEXT,
-    status TEXT NOT NULL,
-    total REAL NOT NULL
-);
-
-CREATE INDEX orders_by_customer ON orders (customer_id);
-CREATE INDEX orders_by_status ON orders (status);
 """
 
 STATS = """\

@@ -14,7 +14,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.soaking import GROWTH, SETTLED, Soak
+from tests.soak_report import GROWTH, SETTLED
+from tests.soaking import Soak
 
 
 def main() -> int:

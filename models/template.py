@@ -101,8 +101,8 @@ class ChatTemplate:
             note = " ".join(filter(None, (note, _FORGETS)))
         return ChatTemplate(source, bos, eos, note, stops, program, folds)
 
-    def render(self, messages: Messages, add_generation_prompt: bool = True) -> str:
-        """The prompt for these messages; with `add_generation_prompt` it ends where the answer begins.
+    def render(self, messages: Messages) -> str:
+        """The prompt for these messages, which ends where the answer begins.
 
         Where the template writes BOS, the prompt has it: tokenizing must not add another.
 
@@ -110,19 +110,19 @@ class ChatTemplate:
             TemplateError: The template refuses these messages, fails on them, runs away, or leaves most of
                 what the user says last out: that it did not when it was tried tells nothing of other texts.
         """
-        written = self._written(messages, add_generation_prompt)
+        written = self._written(messages)
         said = next((text for role, text, *_ in reversed(messages) if role == "user"), "")
         if not _mostly_in(said, written):
             raise TemplateError(_LEFT_OUT)
         return written
 
-    def _written(self, messages: Messages, add_generation_prompt: bool = True) -> str:
+    def _written(self, messages: Messages) -> str:
         messages = [Message(*message) for message in messages]
         if self._folds_system:
             messages = _folded(messages)
         variables = {
             "messages": [_variables(message) for message in messages],
-            "add_generation_prompt": add_generation_prompt,
+            "add_generation_prompt": True,
             "bos_token": self.bos,
             "eos_token": self.eos,
             "tools": None,

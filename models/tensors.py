@@ -81,6 +81,13 @@ def block_of(kind: int) -> tuple[int, int] | None:
         return None
 
 
+def block_named(name: str) -> tuple[int, int]:
+    """The same of a type by ggml's name for it, which is known here."""
+    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+
+    return GGML_QUANT_SIZES[GGMLQuantizationType[name]]
+
+
 def size_of(tensor: Tensor) -> int | None:
     """A tensor's bytes; `None` where its type is unknown here."""
     block = block_of(tensor.kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 
@@ -77,19 +77,31 @@ class PrintableText:
         if text.isascii():
             self._marks = 0 if text else self._marks
             return text
-        kept: list[str] = []
-        for character in text:
-            self._marks = self._marks + 1 if takes_no_cell(character) else 0
-            if self._marks <= MOST_MARKS:
-                kept.append(character)
-            elif self._marks == MOST_MARKS + 1:
-                kept.append("\ufffd")
-        return "".join(kept)
+        text, self._marks = with_few_marks(
+            text, lambda _, beyond: "\ufffd" if beyond == 1 else "", self._marks
+        )
+        return text
 
 
 def printable(text: str) -> str:
     """The text as `PrintableText` shows it, line ends and all."""
     return PrintableText().take(text)
+
+
+def with_few_marks(text: str, instead: Callable[[str, int], str], before: int = 0) -> tuple[str, int]:
+    """The text with no more than `MOST_MARKS` marks in a row, and how many it ends with.
+
+    Args:
+        text: Anything.
+        instead: What stands in the place of a mark that is the first, second, ... beyond those.
+        before: Marks at the end of what this text goes on from.
+    """
+    kept: list[str] = []
+    marks = before
+    for character in text:
+        marks = marks + 1 if _takes_no_cell(character) else 0
+        kept.append(character if marks <= MOST_MARKS else instead(character, marks - MOST_MARKS))
+    return "".join(kept), marks
 
 
 def on_one_line(text: str, longest: int = 200) -> str:
@@ -142,7 +154,7 @@ _UNPRINTABLE = {code: "\ufffd" for code in STEERING if code != 10} | {9: "    ",
 
 
 @lru_cache(maxsize=4096)
-def takes_no_cell(character: str) -> bool:
+def _takes_no_cell(character: str) -> bool:
     """Whether it is drawn on the character before it, or not at all."""
     code = ord(character)
     if code < 0x300:

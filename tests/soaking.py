@@ -7,14 +7,10 @@ made again, gone on with, prompts changed on branches, drafts swapped, parameter
 
 from __future__ import annotations
 
-import gc
 import random
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import psutil
 
 from specchat.app.conversation import build_prompt
 from specchat.app.decoding.settings import Sampling
@@ -23,75 +19,15 @@ from specchat.app.events import Ask, Event, Failed, Finished, Load, Loaded, Prog
 from specchat.app.history import History
 from specchat.app.remembered import Remembered
 from specchat.app.requests import AnswerOptions, Drafting, LoadOptions
-from specchat.models.llama import Context
 from specchat.tui.session import Session
+from tests.fresh_rows import fresh_row
 from tests.plain_history import Node, Told, digest_of, shape_of, summary_of
+from tests.soak_report import Report
 from tests.tiny_models import EXACT, write_tiny_model
-
-SETTLED = 100
-"""Turns after which memory, files and threads are not to grow any more."""
-
-GROWTH = 20_000_000
-"""Bytes that the process may grow by after that."""
 
 CONTEXT = 320
 _PROBE = 104
 _WORDS = "tell me of tigers and whales, then sort this list by name or say what you would do".split()
-
-
-@dataclass(frozen=True)
-class Taken:
-    """What the process takes of the system."""
-
-    resident: int
-    files: int
-    threads: int
-
-
-@dataclass
-class Report:
-    """What was done, and what was seen."""
-
-    turns: int = 0
-    done: Counter[str] = field(default_factory=Counter)
-    """What was done, and how answers ended."""
-    rows_compared: int = 0
-    worst_row: float = 0.0
-    """The largest difference between a logit of a long-used context and one of a fresh context."""
-    messages: int = 0
-    conversations: int = 0
-    settled: Taken | None = None
-    most: Taken | None = None
-
-    @property
-    def growth(self) -> int:
-        """Bytes that the process has grown by, at the most, since it had settled."""
-        assert self.settled is not None
-        assert self.most is not None
-        return self.most.resident - self.settled.resident
-
-    def told(self) -> str:
-        """In words."""
-        lines = [
-            f"{self.turns:,} turns"
-            + (
-                f"; {self.messages:,} messages in {self.conversations:,} conversations, all in the file as "
-                "they were said"
-                if self.conversations
-                else ""
-            ),
-            ", ".join(f"{name} {count:,}" for name, count in sorted(self.done.items())),
-            f"{self.rows_compared:,} rows of logits compared with fresh contexts, "
-            f"the largest difference {self.worst_row:.1e}",
-        ]
-        if self.settled and self.most:
-            lines.append(
-                f"resident {self.settled.resident / 1e6:.1f} MB after {SETTLED} turns, "
-                f"{self.most.resident / 1e6:.1f} MB at the most ({self.growth / 1e6:+.1f} MB); "
-                f"file descriptors {self.settled.files} and {self.most.files}, "
-                f"threads {self.settled.threads} and {self.most.threads}"
-            )
-        return "\n".join(lines)
 
 
 class Soak:
@@ -136,8 +72,7 @@ class Soak:
         self.report.turns += 1
         if self.report.turns % self._compare_every == 0:
             self._compare_caches()
-        if self.report.turns >= SETTLED:
-            self._measure()
+        self.report.measure()
 
     def end(self) -> Report:
         """Close everything, and read the file anew."""
@@ -356,23 +291,10 @@ class Soak:
             tokens = [*context.tokens, _PROBE]
             found = context.decode([_PROBE], 1)[0].copy()
             context.truncate(held)
-            difference = float(np.abs(found - _fresh_row(context, tokens)).max())
+            difference = float(np.abs(found - fresh_row(context, tokens)).max())
             assert difference < 1e-3, f"after {self.report.turns} turns the cache is off by {difference}"
             self.report.rows_compared += 1
             self.report.worst_row = max(self.report.worst_row, difference)
-
-    def _measure(self) -> None:
-        """What the process takes now: once for comparison, then what is the most."""
-        process = psutil.Process()
-        now = Taken(process.memory_info().rss, process.num_fds(), process.num_threads())
-        if self.report.settled is None:
-            gc.collect()
-            self.report.settled = self.report.most = now
-        most = self.report.most
-        assert most is not None
-        self.report.most = Taken(
-            max(most.resident, now.resident), max(most.files, now.files), max(most.threads, now.threads)
-        )
 
     def _some(self, chance: float, most: int) -> int | None:
         """So many looks at whether to stop, sometimes; `None` is never."""
@@ -391,12 +313,3 @@ class Soak:
             if self._random.random() < 0.2:
                 self._session.keep_so_far(self._so_far)
                 self.report.done["kept so far"] += 1
-
-
-def _fresh_row(context: Context, tokens: list[int]) -> np.ndarray:
-    fresh = context.fresh(len(tokens) + 8, branches=1)
-    for start in range(0, len(tokens), context.chunk):
-        rows = fresh.decode(tokens[start : start + context.chunk], 1)
-    found = rows[0].copy()
-    fresh.close()
-    return found

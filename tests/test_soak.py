@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.soaking import GROWTH, SETTLED, Soak
+from tests.soak_report import GROWTH, SETTLED
+from tests.soaking import Soak
 
 TURNS = 1000
 

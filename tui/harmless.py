@@ -9,7 +9,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from ..models.text import MOST_MARKS, STEERING, takes_no_cell
+from ..models.text import MOST_MARKS, STEERING, with_few_marks
 
 _STEERING = re.compile(f"[{''.join(map(chr, STEERING))}]")
 
@@ -37,11 +37,6 @@ def _is_harmless(segment: Segment) -> bool:
 
 
 def _harmless(text: str) -> str:
-    """The text without what steers, and with no more than `MOST_MARKS` marks in a row."""
+    """The text without what steers or floods, in as many cells."""
     text = _STEERING.sub(lambda found: "\ufffd" * cell_len(found[0]), text)
-    kept: list[str] = []
-    marks = 0
-    for character in text:
-        marks = marks + 1 if takes_no_cell(character) else 0
-        kept.append(character if marks <= MOST_MARKS else " " * cell_len(character))
-    return "".join(kept)
+    return with_few_marks(text, lambda mark, _: " " * cell_len(mark))[0]

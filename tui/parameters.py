@@ -149,10 +149,3 @@ PARAMETERS = (
 )  # fmt: skip
 
 BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
-
-
-def changed_from(defaults: AnswerOptions, options: AnswerOptions) -> dict[str, str]:
-    """The parameters that are not as they would be by themselves, as they would be typed."""
-    return {
-        each.name: each.text(options) for each in PARAMETERS if each.value(options) != each.value(defaults)
-    }

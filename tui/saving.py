@@ -32,15 +32,15 @@ class Saving:
         """Why what is said is not saved."""
         self._history = history
         self._last_id = 0
-        self._shorter: dict[int, int] = {}
-        """The row that has a shorter text of a message, by the message's id."""
+        self._rows: dict[int, int] = {}
+        """The row that has a message, or a shorter text of it, by the id below 0 that the message had."""
         self._left: list[_Left] = []
 
     def new_id(self, row: int | None = None) -> int:
         """The id of a message that is not saved, or of which a row has a shorter text."""
         self._last_id -= 1
         if row is not None:
-            self._shorter[self._last_id] = row
+            self._rows[self._last_id] = row
         return self._last_id
 
     def attempt(self, write: Callable[[], Result]) -> Result | None:
@@ -96,15 +96,16 @@ class Saving:
         return conversation
 
     def _keep(self, conversation: int, parent: int | None, message: Message, pair: str) -> int:
-        row = self._shorter.get(message.id)
+        row = self._rows.get(message.id)
         if row is not None:
             self._history.extend(row, message.text, message.token_ids, message.mark, dict(message.record))
             return row
-        return self._history.add(
+        row = self._rows[message.id] = self._history.add(
             conversation, parent, message.role, message.text,
             token_ids=message.token_ids, mark=message.mark, record=dict(message.record),
             pair=str(message.record.get("pair", pair)),
         )  # fmt: skip
+        return row
 
 
 def unsaved(messages: list[Message]) -> int:

@@ -143,7 +143,7 @@ class Session:
 
         Whatever becomes of this process, no more is lost than what comes afterwards.
         """
-        if not (self.busy and text and self.messages):
+        if not (self.busy and text):
             return
         if self._rests:
             self._rests -= 1
@@ -191,13 +191,14 @@ class Session:
         if not self.unanswered:
             return
         prompt = self.messages[-1]
-        before, self._before = self._before, []
-        if prompt.id > 0 and prompt not in before:
+        self.messages[:], self._before = self._before, []
+        if unsaved(self.messages):
+            self._catch_up()
+        if prompt.id > 0 and all(message.id != prompt.id for message in self.messages):
             self._saving.attempt(lambda: self.history.drop(prompt.id))
-        conversation, head = self.conversation, before[-1].id if before else 0
-        if conversation is not None and head > 0 and before[:-1] != self.messages[:-1]:
+        conversation, head = self.conversation, self.messages[-1].id if self.messages else 0
+        if conversation is not None and head > 0:
             self._saving.attempt(lambda: self.history.set_head(conversation, head))
-        self.messages[:] = before
 
     def _extend(self, text: str, token_ids: tuple[int, ...], mark: str, record: dict[str, Any]) -> bool:
         self._going_on = False

@@ -1,4 +1,4 @@
-"""A hub on this machine, and an empty cache for what is fetched from it."""
+"""The engine on the tiny pair, a hub on this machine, and an empty cache for what is fetched from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ import pytest
 from huggingface_hub import constants
 
 from specchat.app import guarded
+from specchat.app.requests import LoadOptions
+from tests.app.driven import Driven
 from tests.app.hub_server import CONTENT, Hub, point_to, serve
+from tests.tiny_models import TinyPair
+
+
+@pytest.fixture
+def driven(tiny_pair: TinyPair) -> Iterator[Driven]:
+    """An engine that has loaded the tiny pair."""
+    driven = Driven()
+    driven.load(LoadOptions(str(tiny_pair.target), str(tiny_pair.draft), ctx_size=512, threads=1))
+    yield driven
+    driven.engine.close()
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The command line as a user or a script meets it: real processes, real tiny models."""
 
+import io
 import json
 import os
 import signal
@@ -90,10 +91,29 @@ def test_a_prompt_can_come_from_standard_input(tiny_pair: TinyPair):
     assert run(tiny_pair, "-p", "-", stdin="hello").stdout == run(tiny_pair, "-p", "hello").stdout
 
 
-def test_standard_input_that_goes_on_and_on_is_refused(tiny_pair: TinyPair):
-    done = run(tiny_pair, "-p", "-", stdin="x" * 4_194_305)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "more than 4,194,304 bytes" in done.stderr
+@pytest.mark.parametrize(
+    ("piped", "said"),
+    [
+        (b" " * 4_194_304, "the prompt is empty"),
+        (b" " * 5_000_000, "standard input has more than 4,194,304 bytes"),
+        (b"\xff", "none.gguf does not exist"),
+    ],
+    ids=["as much as is read", "more", "no UTF-8"],
+)
+def test_standard_input_is_read_to_a_bound_whatever_it_is(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], piped: bytes, said: str
+):
+    stream = io.BytesIO(piped)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
+    try:
+        ended = cli.main(["run", "--no-config", "-m", "none.gguf", "-p", "-"], lambda *_: 0)
+    except SystemExit as exits:
+        ended = exits.code
+    assert ended == 2
+    assert stream.tell() <= 4_194_305
+    told = capfd.readouterr()
+    assert said in told.err
+    assert not told.out
 
 
 def test_verify_compares_plain_and_drafted(tiny_pair: TinyPair):

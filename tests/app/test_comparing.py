@@ -1,7 +1,7 @@
 """Comparisons of tiny real pairs: who answers what, in which order, and when it ends."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from specchat.app.comparison import Comparison, rows_of
 from specchat.app.decoding.settings import Sampling
 from specchat.app.requests import AnswerOptions, Drafting, LoadOptions
 from specchat.models.errors import ContextFullError, LoadError, ModelFileError, PairError
-from specchat.models.llama import Model
+from specchat.models.llama import Context, Logits, Model
 from tests.tiny_models import EXACT, TinyPair, write_tiny_model
 
 PROMPTS = {"code": ["write code", "more code"], "story": ["a story", "another"]}
@@ -161,6 +161,21 @@ def test_several_targets_have_contenders_of_their_own(tiny_pair: TinyPair, secon
     assert len(comparison.costs) == len(comparison.recommendations) == 2
     with_speedup = {row.contender for row in comparison.rows if row.speedup is not None}
     assert with_speedup == {1, 2, 4, 5}
+
+
+def test_the_whole_prompt_is_read_for_every_contender(tiny_pair: TinyPair, monkeypatch: pytest.MonkeyPatch):
+    from_the_start: list[int] = []
+    decode = Context.decode
+
+    def noted(context: Context, tokens: Sequence[int], rows: int) -> Logits:
+        if not context.tokens and rows == 0:
+            from_the_start.append(len(tokens))
+        return decode(context, tokens, rows)
+
+    monkeypatch.setattr(Context, "decode", noted)
+    comparison = Heard()(wanted(tiny_pair))
+    # Before what passes cost is measured, and in a first answer of each, which does not count.
+    assert len(from_the_start) == 1 + len(comparison.contenders) + len(comparison.answers)
 
 
 def test_prompts_are_answered_again_until_nothing_moves(tiny_pair: TinyPair):

@@ -21,7 +21,7 @@ TRIMMING = ChatTemplate.from_model(
 class Bytes:
     """One token a byte, after a BOS (-1) where one is asked for."""
 
-    def tokenize(self, text: str, *, add_special: bool, parse_special: bool = True) -> list[int]:
+    def tokenize(self, text: str, *, add_special: bool) -> list[int]:
         return [-1] * add_special + list(text.encode())
 
 
@@ -111,9 +111,9 @@ def test_a_long_conversation_is_rendered_a_few_times_only(room: int):
     rendered: list[int] = []
 
     class Counting:
-        def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
+        def render(self, messages: Sequence[Message]) -> str:
             rendered.append(len(messages))
-            return TEMPLATE.render(messages, add_generation_prompt)
+            return TEMPLATE.render(messages)
 
     turns = [
         Turn(turn.role, turn.text, (1000,) if turn.role == "assistant" else ())

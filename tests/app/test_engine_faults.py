@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 
 import pytest
@@ -18,7 +18,7 @@ from specchat.app.events import Ask, Event, Failed, Finished, Load, Loaded, Prog
 from specchat.app.reporting import answer_json, figures
 from specchat.app.requests import Drafting, LoadOptions, Turn
 from specchat.models.llama import Context
-from tests.app.test_engine import HELLO, Driven, options
+from tests.app.driven import HELLO, Driven, options
 from tests.faulty import Faulty
 from tests.tiny_models import TinyPair
 
@@ -28,14 +28,6 @@ LONG = (Turn("user", "hello there, " * 20),)
 @pytest.fixture
 def faulty(monkeypatch: pytest.MonkeyPatch) -> Faulty:
     return Faulty(monkeypatch)
-
-
-@pytest.fixture
-def driven(tiny_pair: TinyPair) -> Iterator[Driven]:
-    driven = Driven()
-    driven.load(LoadOptions(str(tiny_pair.target), str(tiny_pair.draft), ctx_size=512, threads=1))
-    yield driven
-    driven.engine.close()
 
 
 def contexts(driven: Driven) -> tuple[Context, Context]:

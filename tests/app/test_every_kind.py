@@ -19,13 +19,13 @@ from tests.app.decoding.scripted import (
     Ending,
     EveryRound,
     Recited,
-    fresh_row,
     own_leaves,
     plain,
     rounds,
     tokens_of,
 )
-from tests.app.test_engine import HELLO, Driven, options
+from tests.app.driven import HELLO, Driven, options
+from tests.fresh_rows import fresh_row
 from tests.tiny_architectures import SLIDING_WINDOW, write_tiny_architecture, write_tiny_kin
 from tests.tiny_models import EXACT, TinyPair
 

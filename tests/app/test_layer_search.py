@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specchat.app.interrupt import Stopped
-from specchat.app.layer_search import PassCosts, Trial, best, expected, search_layers
+from specchat.app.layer_search import RelativeCosts, Trial, best, expected, search_layers
 from specchat.app.requests import MAX_DRAFT
 
 LINE = [0.0, *(1.0 + 0.05 * n for n in range(MAX_DRAFT + 1))]
@@ -16,8 +16,8 @@ LINE = [0.0, *(1.0 + 0.05 * n for n in range(MAX_DRAFT + 1))]
 STEEP = [float(n) for n in range(MAX_DRAFT + 2)]
 
 
-def costs(target: list[float] = LINE, layers: int = 8) -> PassCosts:
-    return PassCosts(target, layers, 0.2, 1.0)
+def costs(target: list[float] = LINE, layers: int = 8) -> RelativeCosts:
+    return RelativeCosts(target, layers, 0.2, 1.0)
 
 
 def trial(*texts: str, skipped: tuple[int, ...] = (1,), pass_ratio: float = 0.5) -> Trial:
@@ -46,7 +46,7 @@ class Model:
 def test_drafting_is_counted_round_by_round():
     # One token at a time. The first text takes two rounds: "x" and the token behind it, then "-". The second
     # takes three: "-", then "x" and the "-" behind it, then "x" and the "x" behind it.
-    known = PassCosts([0.0, 1.0, 1.1], 8, 0.2, 1.0)
+    known = RelativeCosts([0.0, 1.0, 1.1], 8, 0.2, 1.0)
     found = expected(trial("xx-", "-x-xx"), known)
     assert (found.length, found.tokens_per_pass) == (1, 8 / 5)
     assert found.acceptance == 3 / 5
@@ -54,7 +54,7 @@ def test_drafting_is_counted_round_by_round():
 
 
 def test_where_all_is_guessed_the_longest_drafts_are_best_and_where_nothing_is_the_shortest():
-    cheap = PassCosts(LINE, 8, 0.0, 0.1)
+    cheap = RelativeCosts(LINE, 8, 0.0, 0.1)
     perfect, useless = expected(trial("x" * 400), cheap), expected(trial("-" * 400), cheap)
     assert perfect.acceptance == 1.0
     assert perfect.length > 8
@@ -70,7 +70,7 @@ def test_what_costs_as_much_as_decoding_never_pays():
 @given(st.lists(st.booleans(), min_size=1, max_size=200), st.floats(0.05, 1.0))
 def test_more_guesses_never_give_less(right: list[bool], share: float):
     better = [guess or index % 2 == 0 for index, guess in enumerate(right)]
-    known = PassCosts(LINE, 8, 0.0, share)
+    known = RelativeCosts(LINE, 8, 0.0, share)
     figures = [expected(Trial((1,), (tuple(marks),), share), known) for marks in (right, better)]
     assert figures[0].speedup <= figures[1].speedup + 1e-9
     assert all(0.0 <= figure.acceptance <= 1.0 and figure.tokens_per_pass >= 1.0 for figure in figures)

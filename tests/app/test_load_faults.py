@@ -21,7 +21,7 @@ from specchat.app.requests import AnswerOptions, LoadOptions
 from specchat.models.errors import LoadError
 from specchat.models.freed_memory import give_back_freed_memory
 from specchat.models.gguf_file import read_header
-from tests.app.test_engine import HELLO, Driven, options
+from tests.app.driven import HELLO, Driven, options
 from tests.faulty import Faulty
 from tests.tiny_models import TinyPair
 
@@ -38,10 +38,11 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Faulty:
 
 
 @pytest.fixture
-def driven() -> Iterator[Driven]:
-    driven = Driven()
-    yield driven
-    driven.engine.close()
+def fresh() -> Iterator[Driven]:
+    """Nothing is loaded yet."""
+    fresh = Driven()
+    yield fresh
+    fresh.engine.close()
 
 
 @pytest.fixture
@@ -57,10 +58,10 @@ def read(events: list[Event]) -> set[str]:
     ("after", "kind"), [(FIRST_PASS, "refused"), (1, "half done"), (2, "refused"), (LAST_TIMED, "refused")]
 )
 def test_a_draft_whose_pass_fails_while_loading_is_left_out_and_said_and_loads_another_time(
-    driven: Driven, pair: LoadOptions, faulty: Faulty, after: int, kind: str
+    fresh: Driven, pair: LoadOptions, faulty: Faulty, after: int, kind: str
 ):
     faulty.arm_new(DRAFT, kind, after)
-    loaded = driven.load(pair, drafter="model")[-1]
+    loaded = fresh.load(pair, drafter="model")[-1]
     assert faulty.happened
     assert isinstance(loaded, Loaded), loaded
     why = "failed when it was first used: llama.cpp could not run a pass of "
@@ -68,26 +69,26 @@ def test_a_draft_whose_pass_fails_while_loading_is_left_out_and_said_and_loads_a
     assert loaded.reason.startswith(f"the draft {why}")
     (warning,) = [warning for warning in loaded.warnings if why in warning]
     assert warning.startswith("The draft is left out: it failed")
-    answer = driven.ask(HELLO, options(20, drafter="model"))
+    answer = fresh.ask(HELLO, options(20, drafter="model"))
     assert (answer.stats.state, answer.stats.drafted) == ("plain", 0)
     assert answer.stats.reason == loaded.reason
     # The text so far needs no draft model.
-    assert driven.ask(HELLO, options(20, drafter="both")).token_ids == answer.token_ids
-    events = driven.load(pair, drafter="model")
+    assert fresh.ask(HELLO, options(20, drafter="both")).token_ids == answer.token_ids
+    events = fresh.load(pair, drafter="model")
     assert isinstance(events[-1], Loaded)
     assert events[-1].draft is not None
     assert events[-1].state == "drafting"
     assert read(events) == {"draft"}
-    again = driven.ask(HELLO, options(20, drafter="model"))
+    again = fresh.ask(HELLO, options(20, drafter="model"))
     assert again.token_ids == answer.token_ids
     assert again.stats.drafted > 0
 
 
 def test_where_the_text_so_far_is_drafted_from_that_goes_on_without_the_draft(
-    driven: Driven, pair: LoadOptions, faulty: Faulty
+    fresh: Driven, pair: LoadOptions, faulty: Faulty
 ):
     faulty.arm_new(DRAFT, "refused", LAST_TIMED)
-    loaded = driven.load(pair)[-1]
+    loaded = fresh.load(pair)[-1]
     assert isinstance(loaded, Loaded)
     assert loaded.state == "drafting"
     assert loaded.reason.startswith("the draft failed when it was first used")
@@ -112,25 +113,25 @@ def test_a_draft_that_was_left_out_is_not_counted_as_memory_that_it_would_free(p
 
 @pytest.mark.parametrize("after", [FIRST_PASS, 1])
 def test_a_target_whose_pass_fails_while_loading_is_not_loaded_and_is_another_time(
-    driven: Driven, pair: LoadOptions, faulty: Faulty, after: int
+    fresh: Driven, pair: LoadOptions, faulty: Faulty, after: int
 ):
     faulty.arm_new(TARGET, "refused", after)
-    failed = driven.load(pair)[-1]
+    failed = fresh.load(pair)[-1]
     assert faulty.happened
     assert isinstance(failed, Failed)
     assert failed.message.startswith("llama.cpp could not run a pass of ")
-    assert isinstance(driven.load(pair)[-1], Loaded)
+    assert isinstance(fresh.load(pair)[-1], Loaded)
 
 
 def test_a_draft_that_cannot_be_loaded_is_refused_with_what_to_do_and_the_target_stays(
-    driven: Driven, pair: LoadOptions, faulty: Faulty
+    fresh: Driven, pair: LoadOptions, faulty: Faulty
 ):
     faulty.arm_new(DRAFT, "not made")
-    failed = driven.load(pair)[-1]
+    failed = fresh.load(pair)[-1]
     assert isinstance(failed, Failed)
     assert str(pair.draft) in failed.message
     assert failed.message.endswith("; name another draft, or start without --draft")
-    events = driven.load(replace(pair, draft=None))
+    events = fresh.load(replace(pair, draft=None))
     assert isinstance(events[-1], Loaded)
     assert not read(events)
 
@@ -149,23 +150,23 @@ def test_a_comparison_leaves_out_a_draft_whose_first_pass_fails(pair: LoadOption
     assert len([note for note in notes if "is left out: llama.cpp could not run a pass of" in note]) == 1
 
 
-def test_loads_that_fail_half_way_keep_no_memory(driven: Driven, pair: LoadOptions, faulty: Faulty):
+def test_loads_that_fail_half_way_keep_no_memory(fresh: Driven, pair: LoadOptions, faulty: Faulty):
     pair = replace(pair, ctx_size=32768)  # a cache of 16 MB each
     alone = replace(pair, draft=None)
 
     def fail(*what: tuple[int, str, int]) -> None:
         for fault in what:
             faulty.arm_new(*fault)
-            driven.load(pair)
+            fresh.load(pair)
             assert faulty.happened, fault
         faulty.disarm()
 
     def a_few() -> None:
-        driven.engine.close()
+        fresh.engine.close()
         fail((TARGET, "not made", 0), (TARGET, "refused", FIRST_PASS), (DRAFT, "not made", 0))
         # The target is there now, and the draft is the next that is made.
         fail((0, "refused", FIRST_PASS), (0, "refused", LAST_TIMED))
-        driven.load(alone)
+        fresh.load(alone)
 
     def taken() -> int:
         gc.collect()

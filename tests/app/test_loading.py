@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from specchat.app.decoding.settings import Sampling
 from specchat.app.events import Ask, Failed, Finished, Loaded, LoadProgress, PrefillProgress
 from specchat.app.requests import LoadOptions, Turn
-from tests.app.test_engine import HELLO, Driven, options
+from tests.app.driven import HELLO, Driven, options
 from tests.tiny_models import TinyPair, write_tiny_model
 
 
@@ -25,14 +24,6 @@ def first(tiny_pair: TinyPair) -> LoadOptions:
 @pytest.fixture(scope="session")
 def worse_draft(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny_model(tmp_path_factory.mktemp("worse") / "worse.gguf", noise=0.6, name="Worse")
-
-
-@pytest.fixture
-def driven(first: LoadOptions) -> Iterator[Driven]:
-    driven = Driven()
-    driven.load(first)
-    yield driven
-    driven.engine.close()
 
 
 def read(events: list) -> list[str]:

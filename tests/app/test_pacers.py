@@ -12,7 +12,7 @@ from specchat.app.decoding.sampling import Sampler
 from specchat.app.decoding.settings import Sampling
 from specchat.app.engine import Engine
 from specchat.app.events import Ask, Event, Finished, Load
-from specchat.app.loading import Pair, load_pair
+from specchat.app.loading import Pair, PairLoader
 from specchat.app.pacers import Pacers
 from specchat.app.requests import AnswerOptions, Drafting, LoadOptions, Turn
 from tests.tiny_models import TinyPair
@@ -124,9 +124,9 @@ def test_the_drafted_text_is_the_plain_one_at_temperature_zero(answering):
 @pytest.fixture
 def pair(tiny_pair: TinyPair) -> Iterator[Pair]:
     options = LoadOptions(str(tiny_pair.target), str(tiny_pair.draft), ctx_size=512, threads=1)
-    loaded = load_pair(options, lambda _event: None, lambda: False)
-    yield loaded
-    loaded.close()
+    loader = PairLoader(lambda _event: None, lambda: False)
+    yield loader.load(options)
+    loader.close()
 
 
 def pacers(pair: Pair, costs: dict[str, Any] = CHEAP) -> Pacers:

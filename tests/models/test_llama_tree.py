@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from specchat.models.errors import LoadError, PassError
 from specchat.models.llama import Context, Logits, Model
 from specchat.models.tree_shape import TreeShape
+from tests.fresh_rows import fresh_row
 from tests.tiny_models import EXACT
 
 COMB = [-1, 0, 1, 2, 0, 1, 5]
@@ -41,16 +42,6 @@ def trees(draw: st.DrawFn) -> tuple[list[int], list[int], list[int]]:
 def ancestors(parents: Sequence[int], node: int) -> list[int]:
     """The path from the root to a node; none to -1."""
     return [] if node < 0 else [*ancestors(parents, parents[node]), node]
-
-
-def fresh_row(context: Context, tokens: Sequence[int]) -> Logits:
-    """The row after these tokens in a context that has seen nothing else."""
-    fresh = context.fresh(context.size, branches=1)
-    for start in range(0, len(tokens), 32):
-        rows = fresh.decode(tokens[start : start + 32], 1)
-    found = rows[0].copy()
-    fresh.close()
-    return found
 
 
 def chain_rows(

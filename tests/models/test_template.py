@@ -130,12 +130,6 @@ def test_the_clock_that_was_given_is_the_one_that_templates_read():
     assert "Today Date: 30 Nov 2026" in TEMPLATES["llama"].render((("user", "Hi"),))
 
 
-def test_without_a_generation_prompt_the_last_message_ends_the_text():
-    text = TEMPLATES["smollm"].render((("user", "Hi"), ("assistant", "Ho")), add_generation_prompt=False)
-
-    assert text.endswith("<|im_start|>assistant\nHo<|im_end|>\n")
-
-
 def test_json_is_written_for_models_and_not_for_web_pages():
     source = "{{ {'é': '<&>'} | tojson }} {{ [1] | tojson(indent=1) }}"
 

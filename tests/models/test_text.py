@@ -124,3 +124,19 @@ def test_what_scripts_and_emoji_need_is_left():
         "🏴\U000e0067\U000e0062\U000e007f",
     ):
         assert printable(text) == text
+
+
+def test_of_marks_in_a_row_eight_are_shown_and_one_sign_for_all_others():
+    mark = "\u0301"
+    for count in (7, 8, 9, 30):
+        shown = mark * min(count, 8) + "\ufffd" * (count > 8)
+        assert printable(f"e{mark * count}b{mark * 8}") == f"e{shown}b{mark * 8}"
+    pieces = PrintableText()
+    for piece, shown in (
+        ("e" + mark * 6, "e" + mark * 6),
+        ("", ""),
+        (mark * 3, mark * 2 + "\ufffd"),
+        ("b", "b"),
+    ):
+        assert pieces.take(piece) == shown
+    assert pieces.take(mark * 8) == mark * 8

@@ -6,14 +6,17 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
+from rich.segment import Segment
+from textual.color import Color
 
 from specchat.app.events import Failed, Loaded, LoadProgress
 from specchat.app.history import IN_MEMORY, History
 from specchat.app.settings import ChatSettings
 from specchat.tui.app import SpecchatApp
 from specchat.tui.completion import Completion
+from specchat.tui.harmless import HarmlessLines
 from specchat.tui.screens.picker import Choice, Picker
 from specchat.tui.transcript.markdown import markdown_rows
 from specchat.tui.widgets.suggestions import Suggestions
@@ -113,3 +116,11 @@ def test_what_markdown_spells_out_is_no_control_character(source: str):
 def test_rows_of_markdown_are_harmless(source: str):
     rows = markdown_rows(source.replace("\x1b", "&#27;").replace("\x9b", "&#155;"), 60)
     assert not any("\x1b" in row.content.plain or "\x9b" in row.content.plain for row in rows)
+
+
+@given(hostile_text())
+@example("a" + "\u0301" * 30 + "b" + "\u00ad" * 30 + "\u1160" * 30)
+def test_what_is_taken_out_of_a_line_leaves_every_cell_where_it_is(text: str):
+    (kept,) = HarmlessLines().apply([Segment(text)], Color(0, 0, 0))
+    assert kept.cell_length == Segment(text).cell_length
+    assert is_harmless(kept.text)

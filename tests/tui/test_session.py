@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from specchat.app.decoding.stats import AnswerStats
 from specchat.app.events import Finished
-from specchat.app.history import History, HistoryError
+from specchat.app.history import History, HistoryError, Role
 from specchat.app.requests import AnswerOptions, Turn
 from specchat.tui.session import Session
 from tests.tui.scripted_engine import LOADED
@@ -107,10 +108,41 @@ def test_a_prompt_that_had_no_answer_stays_when_another_try_ends_without_one(
     assert [each.text for each in history.branch(history.conversations()[0].id)] == ["one"]
 
 
+@pytest.mark.parametrize("place", [None, 0, 2])
+def test_what_comes_back_after_it_could_not_be_saved_at_once_is_in_the_file_once(
+    session: Session, history: History, monkeypatch: pytest.MonkeyPatch, place: int | None
+):
+    def full(*_: object, **__: object) -> int:
+        raise HistoryError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        for change in ("begin", "add"):
+            patch.setattr(history, change, full)
+        talk(session, "one", "1")
+        session.ask("two")
+    if place is None:
+        session.again()
+    else:
+        session.editing = place
+        session.ask("another")
+    session.keep_so_far("something")
+    assert session.end_answer("") is False
+    assert not session.trouble
+    expected = ["one", "1", "two"]
+    assert [message.text for message in session.messages] == expected
+    assert [text for _, text, _, _ in kept(history, session)] == expected
+    branch = history.branch(session.conversation or 0)
+    assert [(each.id, each.parent, each.text) for each in branch] == [
+        (each.id, each.parent, each.text) for each in session.messages
+    ]
+
+
 def test_a_prompt_is_kept_before_it_is_answered(session: Session, history: History, tmp_path: Path):
     session.ask("one")
     other = History(tmp_path / "history.db")
-    assert [each.text for each in other.branch(other.conversations()[0].id)] == ["one"]
+    (conversation,) = other.conversations()
+    assert conversation.pair == session.pair
+    assert [each.text for each in other.branch(conversation.id)] == ["one"]
 
 
 def test_a_conversation_opens_as_it_was(session: Session, history: History):
@@ -129,6 +161,7 @@ def test_another_answer_stands_beside_the_first(session: Session, history: Histo
     session.finished(finished("1b"))
     assert session.show_version(-1) == "version 1 of 2"
     assert [each.text for each in session.messages] == ["one", "1"]
+    assert history.branch(session.conversation or 0) == session.messages
     assert session.show_version(-1) == "version 1 of 2, and no other that way"
     session.ask("two")
     assert [turn.text for turn in session.turns] == ["one", "1", "two"]
@@ -183,9 +216,11 @@ def test_an_answer_is_in_the_file_while_it_is_written_and_its_end_takes_the_plac
     first = kept(history, session)
     session.ask("two")
     for so_far in ("", "2", "2 and"):
-        session.keep_so_far(so_far)
+        session.keep_so_far(so_far, in_thought=so_far == "2 and")
         written = [("assistant", so_far, (), "cut off")] if so_far else []
         assert kept(history, session) == [*first, ("user", "two", (), ""), *written]
+    record = history.branch(session.conversation or 0)[-1].record
+    assert record == {**session.made_with, "in_thought": True}
     session.finished(finished("2 and more"))
     assert kept(history, session) == [
         *first,
@@ -204,8 +239,10 @@ def test_an_answer_that_is_gone_on_with_is_in_the_file_as_far_as_it_is_written(
     session.go_on()
     session.keep_so_far(", 3")
     assert kept(history, session)[1:] == [("assistant", "1, 2, 3", (), "cut off")]
+    assert history.branch(session.conversation or 0)[-1].record.keys() == session.messages[-1].record.keys()
     session.finished(finished(", 3, 4", (9,)))
     assert kept(history, session)[1:] == [("assistant", "1, 2, 3, 4", (7, 8, 9), "")]
+    assert history.branch(session.conversation or 0)[-1].record.keys() == session.messages[-1].record.keys()
 
 
 @pytest.mark.parametrize("going_on", [False, True])
@@ -307,9 +344,11 @@ def test_what_could_not_be_saved_of_a_long_answer_is_tried_again_now_and_then(
             session.finished(finished("1", reason="length"))
             ask()
         tried.clear()
+        tries: list[int] = []
         for _ in range(20):
             session.keep_so_far("so far")
-    assert len(tried) == 2
+            tries.append(len(tried))
+    assert tries == [1] * 16 + [2] * 4
     assert session.trouble == "the disk is full"
     for _ in range(20):
         session.keep_so_far("so far")
@@ -319,6 +358,80 @@ def test_what_could_not_be_saved_of_a_long_answer_is_tried_again_now_and_then(
     session.finished(finished("2"))
     expected[-1] = "12" if going_on else "2"
     assert [text for _, text, _, _ in kept(history, session)] == expected
+
+
+def test_the_next_answer_is_saved_at_once_also_after_one_that_could_not_be(
+    session: Session, history: History, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_: object, **__: object) -> int:
+        raise HistoryError("the disk is full")
+
+    session.ask("one")
+    with monkeypatch.context() as patch:
+        patch.setattr(history, "add", full)
+        session.keep_so_far("so far")
+    session.finished(finished("1"))
+    session.ask("two")
+    session.keep_so_far("so far")
+    assert kept(history, session)[-1] == ("assistant", "so far", (), "cut off")
+
+
+def test_what_was_left_is_saved_as_it_was_where_it_was_begun(
+    session: Session, history: History, monkeypatch: pytest.MonkeyPatch
+):
+    add, begin = history.add, history.begin
+    refused, begun = {"be brief"}, list[str]()
+
+    def try_to_add(conversation: int, parent: int | None, role: Role, text: str, **others: Any) -> int:
+        if text in refused:
+            raise HistoryError("the disk is full")
+        return add(conversation, parent, role, text, **others)
+
+    def try_to_begin(system: str) -> int:
+        begun.append(system)
+        if system in refused:
+            raise HistoryError("the disk is full")
+        return begin(system)
+
+    monkeypatch.setattr(history, "add", try_to_add)
+    monkeypatch.setattr(history, "begin", try_to_begin)
+    session.set_system("be brief")
+    talk(session, "one", "1")
+    session.clear()
+    session.set_system("")
+    session.loaded = replace(LOADED, draft=None)
+    begun.clear()
+    for texts, begins in (({"two"}, [""]), ({"1"}, ["", "be brief"]), ({"1"}, ["", "be brief"])):
+        refused = texts
+        talk(session, "two", "2")
+        assert session.save_the_rest() > 0
+        assert begun == begins, "what was left is tried once what is in view is saved"
+    refused.clear()
+    session.clear()
+    assert session.save_the_rest() == 0
+    left, other = sorted(history.conversations(), key=lambda each: each.turns)
+    assert [message.text for message in history.branch(left.id)] == ["one", "1"]
+    assert (left.system, left.pair) == ("be brief", "Big 1.5B + Small 0.5B")
+    assert (other.system, other.pair) == ("", "Big 1.5B")
+
+
+def test_where_only_what_was_left_cannot_be_saved_nothing_is_said_before_the_end(
+    session: Session, history: History, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_: object, **__: object) -> int:
+        raise HistoryError("the disk is full")
+
+    talk(session, "one", "1")
+    gone = session.conversation
+    assert gone is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(history, "add", full)
+        talk(session, "two", "2")
+    session.clear()
+    history.delete(gone)
+    talk(session, "three", "3")
+    assert not session.trouble
+    assert session.save_the_rest() == 2
 
 
 def test_where_nothing_can_be_saved_the_talk_goes_on(session: Session, history: History):
@@ -335,6 +448,10 @@ def test_an_answer_is_kept_with_its_pair_its_settings_and_its_figures(session: S
     assert record["pair"] == "Big 1.5B + Small 0.5B"
     assert record["options"]["sampling"]["temperature"] == 0.8
     assert record["stats"]["completion_tokens"] == 0
+    session.loaded = replace(LOADED, draft=None)
+    session.again()
+    session.keep_so_far("1b")
+    assert history.conversations()[0].pair == "Big 1.5B"
 
 
 def test_a_step_forth_undoes_a_step_back_also_between_branches_with_versions_of_their_own(session: Session):

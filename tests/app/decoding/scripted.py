@@ -138,13 +138,3 @@ class Ending:
 
     def __getattr__(self, name: str):
         return getattr(self._context, name)
-
-
-def fresh_row(context: Context, tokens: Sequence[int]) -> np.ndarray:
-    """The row after these tokens in a context like this one that has seen nothing else."""
-    fresh = context.fresh(len(tokens) + 8, branches=1)
-    for start in range(0, len(tokens), 32):
-        rows = fresh.decode(tokens[start : start + 32], 1)
-    found = rows[0].copy()
-    fresh.close()
-    return found

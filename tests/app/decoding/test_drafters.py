@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from specchat.app.decoding.drafters import ModelDrafter, Step, argmax
 from specchat.app.decoding.sampling import Sampler, Sampling
 from specchat.models.llama import Context
-from tests.app.decoding.scripted import Ending, fresh_row
+from tests.app.decoding.scripted import Ending
+from tests.fresh_rows import fresh_row
 
 GREEDY = Sampler(Sampling(temperature=0.0))
 WARM = Sampler(Sampling(temperature=1.5, top_k=5, top_p=1.0, min_p=0.0))

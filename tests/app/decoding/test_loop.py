@@ -19,11 +19,11 @@ from tests.app.decoding.scripted import (
     Ending,
     EveryRound,
     Recited,
-    fresh_row,
     plain,
     rounds,
     tokens_of,
 )
+from tests.fresh_rows import fresh_row
 from tests.tiny_models import END_OF_TURN, EXACT
 
 

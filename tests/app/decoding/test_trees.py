@@ -19,13 +19,13 @@ from tests.app.decoding.scripted import (
     EveryRound,
     Leaves,
     Recited,
-    fresh_row,
     own_leaves,
     plain,
     random_leaves,
     rounds,
     tokens_of,
 )
+from tests.fresh_rows import fresh_row
 from tests.tiny_models import EXACT
 
 PROMPT = [1, 2, 3]
