@@ -34,6 +34,8 @@ class Saving:
         self._last_id = 0
         self._rows: dict[int, int] = {}
         """The row that has a message, or a shorter text of it, by the id below 0 that the message had."""
+        self._begun: dict[int, int] = {}
+        """The conversation that was begun with a message, by the id below 0 that it had."""
         self._left: list[_Left] = []
 
     def new_id(self, row: int | None = None) -> int:
@@ -54,7 +56,7 @@ class Saving:
         return result
 
     def leave(self, conversation: int | None, system: str, messages: list[Message]) -> None:
-        """Set aside what of a conversation is not saved, to be saved when it can be."""
+        """Set aside what of a branch is not saved, to be saved when it can be."""
         if unsaved(messages):
             self._left.append(_Left(conversation, system, list(messages)))
 
@@ -69,22 +71,31 @@ class Saving:
             messages: A branch from its first message on; what is saved gets its id there.
             pair: The names of what is loaded, for messages that do not say.
         """
+        self.trouble = ""
         conversation = self._write(conversation, system, messages, pair)
         trouble = self.trouble
         for talk in self._left if not trouble else ():
             talk.conversation = self._write(talk.conversation, talk.system, talk.messages, pair)
+            if messages and conversation is not None and talk.conversation == conversation:
+                # What is written last would be in view the next time.
+                self.attempt(partial(self._history.set_head, conversation, messages[-1].id))
         self._left = [talk for talk in self._left if unsaved(talk.messages)]
-        self.trouble = trouble
+        if messages:
+            self.trouble = trouble
         return conversation
 
-    def left(self) -> int:
-        """How many messages of conversations that were left are not saved."""
-        return sum(unsaved(talk.messages) for talk in self._left)
+    def waiting(self, messages: list[Message]) -> int:
+        """How many messages are not saved, of these and of all that was left."""
+        branches = [messages, *(talk.messages for talk in self._left)]
+        return len({message.id for branch in branches for message in branch if message.id < 0})
 
     def _write(self, conversation: int | None, system: str, messages: list[Message], pair: str) -> int | None:
         """Save these messages up to the first that cannot be."""
-        if conversation is None:
-            conversation = self.attempt(lambda: self._history.begin(system))
+        if conversation is None and messages:
+            first = messages[0].id
+            conversation = self._begun.get(first) or self.attempt(lambda: self._history.begin(system))
+            if conversation is not None:
+                self._begun[first] = conversation
         parent: int | None = None
         for place, message in enumerate(messages if conversation is not None else ()):
             if message.id < 0 and conversation is not None:

@@ -179,6 +179,9 @@ class Session:
             return self._extend(text, token_ids, mark, record or {})
         row, self._so_far = self._so_far, None
         if text:
+            if len(self._before) >= len(self.messages):
+                # The branch that this one takes the place of may not be saved.
+                self._saving.leave(self.conversation, self.system, self._before)
             self._add("assistant", text, token_ids, mark, record or {}, row)
             return True
         if row is not None:
@@ -328,9 +331,9 @@ class Session:
 
     def save_the_rest(self) -> int:
         """Try once more to save what could not be; how many messages still are not saved."""
-        if unsaved(self.messages) or self._saving.left():
+        if self._saving.waiting(self.messages):
             self._catch_up()
-        return unsaved(self.messages) + self._saving.left()
+        return self._saving.waiting(self.messages)
 
     def _add(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from specchat.app.decoding.stats import AnswerStats
 from specchat.app.events import Finished
-from specchat.app.history import History, HistoryError, Role
+from specchat.app.history import History, HistoryError, Message, Role
 from specchat.app.requests import AnswerOptions, Turn
 from specchat.tui.session import Session
 from tests.tui.scripted_engine import LOADED
@@ -432,6 +433,91 @@ def test_where_only_what_was_left_cannot_be_saved_nothing_is_said_before_the_end
     talk(session, "three", "3")
     assert not session.trouble
     assert session.save_the_rest() == 2
+
+
+@pytest.mark.parametrize("older", [("one", "1"), ("one",)])
+@pytest.mark.parametrize("edits", [False, True])
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_version_that_could_not_be_saved_is_saved_beside_the_one_that_took_its_place(
+    session: Session,
+    history: History,
+    monkeypatch: pytest.MonkeyPatch,
+    edits: bool,
+    begun: bool,
+    older: tuple[str, ...],
+):
+    def full(*_: object, **__: object) -> int:
+        raise HistoryError("the disk is full")
+
+    if begun:
+        talk(session, "before", "0")
+    before = ["before", "0"] if begun else []
+    view = [*before, "other" if edits else "one", "2"]
+    with monkeypatch.context() as patch:
+        for change in ("begin", "add", "extend"):
+            patch.setattr(history, change, full)
+        session.ask("one")
+        if older[1:]:
+            session.finished(finished("1"))
+        if edits:
+            session.editing = len(before)
+            talk(session, "other", "2")
+        else:
+            session.again()
+            session.finished(finished("2"))
+        assert session.save_the_rest() == len({*view, *older} - {*before})
+    assert session.save_the_rest() == 0
+    assert not session.trouble
+    assert [message.text for message in session.messages] == view
+    branches = [
+        [message.text for message in history.branch(each.id, leaf)]
+        for each in history.conversations()
+        for leaf in _leaves(history.messages(each.id))
+    ]
+    longer = [*before, *older]
+    assert sorted(branches) == sorted([view] if view[: len(longer)] == longer else [view, longer])
+    assert session.conversation is not None
+    assert [message.text for message in history.branch(session.conversation)] == view
+
+
+def _leaves(messages: Sequence[Message]) -> list[int]:
+    parents = {message.parent for message in messages}
+    return [message.id for message in messages if message.id not in parents]
+
+
+def test_a_version_that_comes_back_is_not_saved_as_it_was_before(
+    session: Session, history: History, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_: object, **__: object) -> int:
+        raise HistoryError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(history, "add", full)
+        talk(session, "one", "1")
+        session.again()
+        session.end_answer("")
+        session.go_on()
+        session.finished(finished(" and more"))
+    assert session.save_the_rest() == 0
+    assert [text for _, text, _, _ in kept(history, session)] == ["one", "1 and more"]
+
+
+def test_after_a_talk_that_was_left_unsaved_no_empty_one_is_begun(
+    session: Session, history: History, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_: object, **__: object) -> int:
+        raise HistoryError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(history, "begin", full)
+        talk(session, "one", "1")
+        session.clear()
+        assert session.save_the_rest() == 2
+        assert session.trouble == "the disk is full"
+    assert session.save_the_rest() == 0
+    assert not session.trouble
+    assert [each.title for each in history.conversations()] == ["one"]
+    assert session.conversation is None
 
 
 def test_where_nothing_can_be_saved_the_talk_goes_on(session: Session, history: History):
