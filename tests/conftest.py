@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,10 @@ from tests.tiny_models import EXACT, TinyPair, write_tiny_pair
 # On a busy machine any case may take long, which says nothing about the program.
 settings.register_profile("specchat", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("specchat")
+
+# Shells ignore Ctrl+C in what they start in the background, and all that it starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -569,6 +569,7 @@ async def _thoughts(pilot, app, engine):
     assert "let me see" in seen(app)
     await pilot.press("ctrl+t")
     assert "let me see" not in seen(app)
+    assert "is folded away" in app.state.text
     assert "▸ thought for" in seen(app)
     assert "Because." in seen(app)
 

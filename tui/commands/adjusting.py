@@ -132,7 +132,9 @@ def origin(app: SpecchatApp, _value: object) -> None:
 
 def thoughts(app: SpecchatApp, _value: object) -> None:
     """Unfold or fold what models thought before they answered."""
-    app.transcript.show_thoughts(not app.transcript.thoughts)
+    shown = not app.transcript.thoughts
+    app.transcript.show_thoughts(shown)
+    app.incoming.hint("what a model thinks is shown" if shown else "what a model thinks is folded away")
 
 
 def panel(app: SpecchatApp, _value: object) -> None:
