@@ -38,5 +38,11 @@ def _is_harmless(segment: Segment) -> bool:
 
 def _harmless(text: str) -> str:
     """The text without what steers or floods, in as many cells."""
-    text = _STEERING.sub(lambda found: "\ufffd" * cell_len(found[0]), text)
-    return with_few_marks(text, lambda mark, _: " " * cell_len(mark))[0]
+    shown = _STEERING.sub(lambda found: "\ufffd" * cell_len(found[0]), text)
+    shown, _ = with_few_marks(shown, lambda mark, _: " " * cell_len(mark))
+    # What stands behind a joiner is taken to have no cells, and has some where the joiner is taken out.
+    while cell_len(shown) > cell_len(text):
+        shown = shown[:-1]
+    while cell_len(shown) < cell_len(text):
+        shown += " "
+    return shown

@@ -63,7 +63,11 @@ def test_an_answer_that_the_template_changes_is_read_from_its_text():
     assert read(tokens) == TRIMMING.render([(turn.role, turn.text) for turn in turns])
 
 
-@given(texts=st.lists(st.text(max_size=8), min_size=1, max_size=9).filter(lambda texts: len(texts) % 2 == 1))
+# What was thought is not read again: no text here opens a thought.
+unthinking = st.text(st.characters(exclude_characters="<"), max_size=8)
+
+
+@given(texts=st.lists(unthinking, min_size=1, max_size=9).filter(lambda texts: len(texts) % 2 == 1))
 def test_each_prompt_begins_with_the_one_before_and_its_answer(texts: list[str]):
     turns = [
         Turn(turn.role, turn.text, tuple(turn.text.encode()) if turn.role == "assistant" else ())

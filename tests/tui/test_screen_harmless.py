@@ -120,6 +120,7 @@ def test_rows_of_markdown_are_harmless(source: str):
 
 @given(hostile_text())
 @example("a" + "\u0301" * 30 + "b" + "\u00ad" * 30 + "\u1160" * 30)
+@example("\u200d" * 9 + "00")
 def test_what_is_taken_out_of_a_line_leaves_every_cell_where_it_is(text: str):
     (kept,) = HarmlessLines().apply([Segment(text)], Color(0, 0, 0))
     assert kept.cell_length == Segment(text).cell_length
