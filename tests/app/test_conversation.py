@@ -64,7 +64,7 @@ def test_an_answer_that_the_template_changes_is_read_from_its_text():
 
 
 # What was thought is not read again: no text here opens a thought.
-unthinking = st.text(st.characters(exclude_characters="<"), max_size=8)
+unthinking = st.text(st.characters(codec="utf-8", exclude_characters="<"), max_size=8)
 
 
 @given(texts=st.lists(unthinking, min_size=1, max_size=9).filter(lambda texts: len(texts) % 2 == 1))
